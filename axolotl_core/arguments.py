@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from axolotl_core.errors import ConfigurationError, InvalidArguments
+from axolotl_core.protocol.client_text import shorten
 from axolotl_core.protocol.json_limits import duplicate_error, has_duplicates
 from axolotl_core.schema import JsonSchema
 
@@ -19,6 +20,7 @@ MAX_PROBLEMS: Final = 20
 LARGE_BYTES: Final = 2048
 """Of larger arguments, only the first problem of each array or object is looked for."""
 _MAX_FINDINGS: Final = 1000
+_MAX_REASON_CHARACTERS: Final = 500
 _COLLECTIONS: Final = ("list", "tuple", "set", "frozenset", "dict")
 _NOT_SCHEMAS: Final = ("cls", "default", "metadata", "serialization")
 _TEXT_TYPES: Final = ("string", "integer", "number", "boolean")
@@ -141,7 +143,7 @@ def _explain_one(finding: Any, location: Sequence[int | str], known: Sequence[st
     if finding["type"] in _UNKNOWN_ARGUMENT:
         return unknown_argument(str(location[0]), known) if len(location) == 1 else f"{place}: unknown argument"
     if not finding["type"].endswith(_WRONG_TYPE_SUFFIXES):
-        return f"{place}: {finding['msg']}"
+        return f"{place}: {finding['msg'][:_MAX_REASON_CHARACTERS]}"
     return f"{place}: {finding['msg']}, got {_JSON_TYPES.get(type(finding['input']), 'something else')}"
 
 
@@ -151,7 +153,7 @@ def _public_name(name: str, field: FieldInfo) -> str:
 
 def _path(location: Sequence[int | str]) -> str:
     parts = [f"[{part}]" if isinstance(part, int) else f".{part[:64]}" for part in location]
-    return "".join(parts).removeprefix(".") or "arguments"
+    return shorten("".join(parts).removeprefix(".")) or "arguments"
 
 
 def check_textual(owner: str, schema: JsonSchema, *, lists: Collection[str] = ()) -> None:

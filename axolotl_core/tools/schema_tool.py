@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 _END_LENGTH: Final = 100
+_DEFINITIONS: Final = ("$defs", "definitions")
+MAX_SUBSCHEMAS: Final = 10_000
+"""How many subschemas an input schema may have, with references expanded."""
 
 SchemaHandler: TypeAlias = Callable[[dict[str, Any]], Any | Awaitable[Any]]
 
@@ -90,6 +93,7 @@ def compile_schema(schema: JsonSchema, where: str) -> "jsonschema_rs.Validator":
     import jsonschema_rs  # servers without raw schemas start faster
 
     try:
+        _check_size(schema, where)
         return jsonschema_rs.validator_for(
             schema, retriever=_refuse_retrieval, pattern_options=jsonschema_rs.RegexOptions()
         )
@@ -97,6 +101,42 @@ def compile_schema(schema: JsonSchema, where: str) -> "jsonschema_rs.Validator":
         raise ConfigurationError(f"{where}: the input schema is invalid: {_describe(error, 'schema')}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{where}: the input schema is invalid: {error}") from error
+
+
+def _check_size(schema: JsonSchema, where: str) -> None:
+    """Refuse a schema that is small because of references, but takes very long to describe what is wrong."""
+    sizes: dict[str, int] = {}
+
+    def size_of(part: Any) -> int:
+        if isinstance(part, list):
+            return sum(map(size_of, part))
+        if not isinstance(part, dict):
+            return 0
+        reference = part.get("$ref")
+        others = sum(size_of(value) for name, value in part.items() if name not in _DEFINITIONS)
+        return 1 + others + (size_behind(reference) if isinstance(reference, str) else 0)
+
+    def size_behind(reference: str) -> int:
+        if reference not in sizes:
+            sizes[reference] = 0  # a reference within itself adds nothing
+            sizes[reference] = size_of(_referenced(schema, reference))
+        return sizes[reference]
+
+    size = size_of(schema)
+    if size > MAX_SUBSCHEMAS:
+        raise ConfigurationError(
+            f"{where}: the input schema has {size} subschemas with references expanded, but at most {MAX_SUBSCHEMAS} "
+            "are allowed; use fewer nested alternatives (anyOf, oneOf)"
+        )
+
+
+def _referenced(schema: JsonSchema, reference: str) -> Any:
+    """Find the target of a reference within a schema; None if it is elsewhere."""
+    target: Any = schema
+    for part in reference.removeprefix("#").split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        target = target.get(name) if isinstance(target, dict) else None
+    return target if reference.startswith("#") else None
 
 
 def _refuse_retrieval(uri: str) -> Any:

@@ -112,5 +112,7 @@ class Eras:
             return self.default_handshake, None
         if headers is not None and headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
             return self.stateless, None
+        if headers is not None and head.method == "ping" and b"mcp-session-id" not in headers:
+            return self.default_handshake, None  # allowed before the handshake, on every transport
         connection = exchange.connection()
         return connection.era or self.default_handshake, connection

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from axolotl_core import ConfigurationError, InvalidArguments, SchemaTool, ToolRegistry
+from axolotl_core.errors import InvalidRequest
 from axolotl_core.schema import JsonSchema
 from tests.support.core.sample_tools import call, read, read_bytes
 
@@ -241,3 +242,32 @@ def test_register_tool_makes_and_registers() -> None:
     made = registry.try_get("raw")
     assert isinstance(made, SchemaTool)
     assert (made.name, made.description, made.output_schema) == ("Raw", "Echoes", None)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Return a schema in which each definition refers twice to the one before."""
+    definitions: dict[str, Any] = {"a0": {"type": "string"}}
+    for level in range(1, levels + 1):
+        definitions[f"a{level}"] = {"anyOf": [{"$ref": f"#/$defs/a{level - 1}"}] * 2}
+    return {"properties": {"x": {"$ref": f"#/$defs/a{levels}"}}, "$defs": definitions}
+
+
+def test_a_schema_cannot_expand_without_limit() -> None:
+    """A small schema whose errors would take seconds to describe is refused, with the reason."""
+    with pytest.raises(ConfigurationError, match=r"'t': the input schema has .* but at most 10000 are allowed"):
+        SchemaTool("t", nested(17), dict)
+    SchemaTool("t", nested(8), dict)
+
+
+def test_a_schema_may_refer_to_itself() -> None:
+    """A recursive schema is counted once."""
+    tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#/$defs/t"}}}
+    SchemaTool("t", {**tree, "$defs": {"t": {"anyOf": [{"$ref": "#/$defs/t"}, {"type": "null"}]}}}, dict)
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_duplicate_members_are_refused(size: int) -> None:
+    """Arguments with two members of the same name are refused, at any depth."""
+    raw = b'{"text":"%b","inner":{"a":1,"a":2}}' % (b"x" * size)
+    with pytest.raises(InvalidRequest, match='the member "a" occurs more than once'):
+        read_bytes(SchemaTool("t", {}, dict), raw)
