@@ -48,10 +48,12 @@ class NoArguments(BaseModel):
 def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) -> ParseArguments:
     """Compile a validator that reads a model from JSON bytes."""
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
-    validate = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
+    validate_any = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
+    validate = model.__pydantic_validator__.validate_json
 
     def parse(raw: bytes) -> Any:
-        arguments = validate(raw)
+        small = len(raw) <= LARGE_BYTES  # the usual case, without another function call
+        arguments = validate(raw, strict=strict, extra=extra) if small else validate_any(raw)
         if raw.count(b":") != len(getattr(arguments, "__pydantic_fields_set__", ())):
             refuse_duplicates(raw)
         return arguments

@@ -157,11 +157,7 @@ def diagnose(data: bytes, max_values: int = MAX_VALUES) -> Diagnosis:
     try:
         message = _decode_anything(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        try:
-            problem = "a number is out of range" if isinstance(error, msgspec.ValidationError) else _HALF_PAIR
-            return Diagnosis(read_leniently(data), InvalidParams(f"Invalid params: {problem}"))
-        except (ValueError, RecursionError):
-            raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
+        return _diagnose_leniently(data, _OUT_OF_RANGE if isinstance(error, msgspec.ValidationError) else _HALF_PAIR)
     if not has_duplicates(data):
         return Diagnosis(message)
     if isinstance(message, dict) and find_duplicate(data) == "id":
@@ -169,6 +165,18 @@ def diagnose(data: bytes, max_values: int = MAX_VALUES) -> Diagnosis:
     return Diagnosis(message, duplicate_error(data))
 
 
+def _diagnose_leniently(data: bytes, problem: str) -> Diagnosis:
+    """Decode JSON that only a lenient decoder can read, so that the error has the ID of the request."""
+    try:
+        message = read_leniently(data)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict) or (problem == _OUT_OF_RANGE and usable_id(message) is None):
+        raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
+    return Diagnosis(message, InvalidParams(f"Invalid params: {problem}"))
+
+
+_OUT_OF_RANGE: Final = "a number is out of range"
 _HALF_PAIR: Final = "a string contains half of a surrogate pair (such as \\ud800 alone), which is not a character"
 _OPTIONAL_PARAMS: Final = frozenset({"_meta", "arguments", "requestState", "inputResponses", "cursor", "task"})
 _OPTIONAL_META: Final = frozenset({LOG_LEVEL_KEY, CLIENT_INFO_KEY, "progressToken"})

@@ -1,9 +1,12 @@
 """Incoming messages: decoding, and the error for each malformed message."""
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import UNSET
 
 from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
@@ -227,3 +230,45 @@ def test_arguments_of_any_kind_are_left_to_the_method(arguments: bytes) -> None:
     """Arguments are not validated here."""
     head = read_head(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":%b}}' % arguments)
     assert raw_arguments(head) == arguments
+
+
+names = st.sampled_from(["id", "a", "é", "ü\n", 'q"', "x/y", ":"])
+members = st.lists(st.tuples(names, st.text(alphabet='a:"\\{},é', max_size=4)), max_size=4)
+
+
+@given(st.tuples(members, members, members), st.sampled_from([",", ", "]), st.sampled_from([":", " : "]), st.booleans())
+def test_duplicate_members_are_found(parts: tuple[Any, Any, Any], comma: str, colon: str, ascii: bool) -> None:
+    """A message is irregular if and only if a name occurs twice in one of its objects, however it is written."""
+
+    def written(pairs: list[tuple[str, str]]) -> str:
+        quoted = ((json.dumps(name, ensure_ascii=ascii), value) for name, value in pairs)
+        return "{" + comma.join(f"{name}{colon}{value}" for name, value in quoted) + "}"
+
+    def texts(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [(name, json.dumps(value, ensure_ascii=ascii)) for name, value in pairs]
+
+    top, params, meta = parts
+    inner = [*texts(meta), ("progressToken", "1")]
+    middle = [("name", '"n"'), *texts(params), ("_meta", written(inner)), ("arguments", '{"b":1}')]
+    outer = [("jsonrpc", '"2.0"'), ("id", "1"), *texts(top), ("method", '"m"'), ("params", written(middle))]
+    repeated = any(len(dict(pairs)) != len(pairs) for pairs in (inner, middle, outer))
+    try:
+        read_head(written(outer).encode())
+        found = False
+    except Irregular:
+        found = True
+    assert found == repeated
+
+
+def test_duplicates_in_the_usual_call_are_found() -> None:
+    """A call without whitespace and unknown members is checked by its length."""
+    meta = f'"_meta":{{"{PROTOCOL_VERSION_KEY}":"2026-07-28","{CLIENT_CAPABILITIES_KEY}":{{}}}}'
+    usual = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add","arguments":{{"a":1}},{meta}}}}}'
+    assert read_head(usual.encode()).params.name == "add"
+    for one, two in (
+        ('"id":1', '"id":1,"id":1'),
+        ('"name":"add"', '"name":"add","name":"a"'),
+        (meta, f"{meta},{meta}"),
+    ):
+        with pytest.raises(Irregular):
+            read_head(usual.replace(one, two).encode())
