@@ -12,21 +12,15 @@ import axolotl_core
 from axolotl_cli import runtime
 from axolotl_cli.serving import supervisor
 from axolotl_core.arguments import LARGE_BYTES, MAX_PROBLEMS
-from axolotl_core.protocol import messages
 from axolotl_core.protocol.client_text import MAX_ECHO
-from axolotl_core.protocol.json_limits import MAX_DEPTH
-from axolotl_core.protocol.messages import MAX_NAME_LENGTH
 from axolotl_server import health
 from axolotl_server.audit import redaction
 from axolotl_server.authentication import assembly as auth_assembly
 from axolotl_server.authentication import introspection
 from axolotl_server.authorization import authorization
 from axolotl_server.configuration import secret_files
-from axolotl_server.handler import BATCH_CONCURRENCY, MAX_BATCH
 from axolotl_server.layers import quota
 from axolotl_server.lifecycle import outage_log
-from axolotl_server.messages.connection import MAX_CLIENT_BYTES
-from axolotl_server.messages.flow_control import MAX_WAITING, MAX_WAITING_BYTES
 from axolotl_server.observation import metrics, tracebacks
 from tests.architecture.checkers import MAX_FILE_LINES, MAX_FOLDER_MODULES, MAX_FUNCTION_LINES
 from tests.support.docs.pages import page_names, read_page
@@ -66,14 +60,6 @@ FIGURES: Final = {
     "docs/operate/security.md": [f"at most {MAX_PROBLEMS} problems; in arguments over {LARGE_BYTES // 1024} KiB"],
     "docs/operate/settings.md": [f"up to {secret_files._MAX_BYTES // 1024} KiB"],
     "docs/reference/errors.md": [f"at most {MAX_ECHO} characters"],
-    "docs/operate/transports.md": [
-        f"{MAX_DEPTH} levels",
-        f"{MAX_NAME_LENGTH} characters",
-        f"{MAX_WAITING:,} messages, {MAX_WAITING_BYTES // 1024**2} MiB of notifications",
-        f"over {messages._SMALL_BYTES:,} bytes",
-        f"{MAX_BATCH} messages, {BATCH_CONCURRENCY} of them at a time",
-        f"{MAX_CLIENT_BYTES // 1024} KiB",
-    ],
     "docs/operate/workers.md": [
         f"for {supervisor._SHORT_LIFE_SECONDS:g} second,",
         f"up to {supervisor._LONGEST_PAUSE_SECONDS:g} seconds",
