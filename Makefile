@@ -10,7 +10,7 @@ DEV     := $(VENV)/.dev-installed
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
               --custom-compile-command "make lock"
-EXTRAS     := --extra auth --extra examples --extra metrics --extra otel --extra redis
+EXTRAS     := --extra auth --extra metrics --extra otel --extra redis
 
 # Compiled modules are kept, or every worker and every process of a test would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,7 +23,7 @@ help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: $(RUNTIME) ## Serve the example tools over HTTP
-	$(BIN)/axolotl serve --transport http $(ARGS)
+	$(BIN)/axolotl serve --demo --transport http $(ARGS)
 
 test: $(DEV) ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)

@@ -12,7 +12,7 @@ Target = Annotated[
         metavar="TARGET",
         envvar="AXOLOTL_TARGET",
         help="The container: pkg.module:Container or path/file.py:Container. Without it, or with -, the target in the "
-        "settings file, otherwise the starter set.",
+        "settings file.",
     ),
 ]
 

@@ -40,7 +40,16 @@ class ConfigurationError(AxolotlError):
     @classmethod
     def missing_extra(cls, what: str, extra: str) -> Self:
         """Say that something needs an optional requirement, and how to install it."""
-        return cls(f"{what} needs the extra {extra}: pip install 'axolotl-mcp[{extra}]'")
+        return cls(f"{what} needs the extra {extra}: pip install {_requirements_of(extra)}")
+
+
+def _requirements_of(extra: str) -> str:
+    """Give the packages of an extra, which can be installed wherever Axolotl itself was installed from."""
+    from importlib.metadata import requires
+
+    parts = (requirement.partition(";") for requirement in requires("axolotl-mcp") or ())
+    needed = (package.strip() for package, _, marker in parts if marker.split() == ["extra", "==", f"'{extra}'"])
+    return " ".join(f"'{package}'" for package in needed)
 
 
 class InvalidToken(AxolotlError):

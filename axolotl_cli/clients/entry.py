@@ -223,8 +223,8 @@ def _name(request: EntryRequest, own_name: str) -> str:
 def _name_of_url(request: EntryRequest) -> str:
     if request.name is not None:
         return check_name(request.name)
-    target = resolve_target(request.target, request.toolsets, env_file=request.env_file)
-    if not target.is_explicit:
+    target = resolve_target(request.target, request.toolsets, env_file=request.env_file, is_required=False)
+    if not target.name:
         raise ConfigurationError("The server at this URL needs a name: use --name")
     return suggested_name(load_server_settings(target).server.name)
 

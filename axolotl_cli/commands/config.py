@@ -39,7 +39,7 @@ def show(
     from axolotl_cli.views.setting_values import unknown_variables_of
     from axolotl_server.configuration.origins import DEFAULT
 
-    chosen = resolve_target(target, toolset, env_file=env_file)
+    chosen = resolve_target(target, toolset, env_file=env_file, is_required=False)
     values = _values(chosen)
     shown = [value for value in values if everything or value.origin != DEFAULT]
     facts = _facts(chosen)
@@ -67,7 +67,7 @@ def schema() -> None:
 
 
 def _values(target: "ChosenTarget") -> "list[EffectiveValue]":
-    if not target.is_explicit:
+    if not target.name:
         from axolotl_server.configuration.effective import effective_values
         from axolotl_server.configuration.loading import load_with_origins
 
@@ -87,7 +87,7 @@ def _facts(target: "ChosenTarget") -> dict[str, Any]:
 
     file, env_file = target.file, target.file.env_file
     return {
-        "target": target.name if target.is_explicit else None,
+        "target": target.name or None,
         "file": None if file.path is None else file_name(file.path),
         "env_file": None if env_file is None else file_name(env_file.path),
     }

@@ -25,8 +25,11 @@ def serve(
     toolset: ToolSets = None,
     log_level: LogLevel = None,
     env_file: EnvFile = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve example tools instead of a target.")] = False,
 ) -> None:
     """Serve the tools, prompts and resources of a container."""
+    if demo:
+        target = _starter(target)
     options = (("host", host), ("port", port), ("path", path), ("workers", workers))
     http = {key: value for key, value in options if value is not None}
     if transport is Transport.STDIO:
@@ -42,6 +45,14 @@ def serve(
         from axolotl_cli.serving.http import serve_over_http
 
         serve_over_http(target, toolset, _flags(http, log_level), env_file)
+
+
+def _starter(target: str | None) -> str:
+    if target is not None:
+        raise typer.BadParameter("--demo serves example tools instead of a target: leave one of them out")
+    from axolotl_cli.target import STARTER
+
+    return STARTER
 
 
 def _flags(http: Mapping[str, Any], log_level: Level | None) -> dict[str, Any]:

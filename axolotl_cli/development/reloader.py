@@ -27,6 +27,7 @@ def serve_with_reload(
 ) -> None:
     """Serve and reload until the process is stopped."""
     require_watchfiles()
+    watched = [path.absolute() for path in watched]
     chosen = resolve_target(target, toolsets, flags, env_file)
     early = chosen.settings
     start_logging(early.log_level, early.log)
@@ -38,10 +39,10 @@ def serve_with_reload(
     http = {"drain_seconds": _DRAIN_SECONDS, "drain_delay_seconds": 0, **flags.get("http", {})}
     with sessions_directory(early) as directory:
         order = WorkerOrder(
-            target,
+            chosen.argument,
             chosen.toolsets,
             {**flags, "http": http},
-            None if env_file is None else str(env_file.absolute()),
+            None if chosen.env_file is None else str(chosen.env_file),
             is_development=True,
             sessions_directory=directory,
         )

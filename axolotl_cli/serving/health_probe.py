@@ -18,7 +18,7 @@ def health_url(env_file: Path | None) -> str:
     from axolotl_cli.target import resolve_target
     from axolotl_core.errors import ConfigurationError
 
-    settings = resolve_target(None, env_file=env_file).settings
+    settings = resolve_target(None, env_file=env_file, is_required=False).settings
     if settings.http.port == 0:
         raise ConfigurationError("http.port is 0, so the port is not known: name the server with --url")
     if settings.health.ready_path not in settings.health.paths:

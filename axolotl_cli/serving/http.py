@@ -29,7 +29,7 @@ def serve_over_http(
     if early.http.workers > 1:
         from axolotl_cli.serving.supervisor import serve_by_workers
 
-        serve_by_workers(chosen, target, env_file)
+        serve_by_workers(chosen)
     else:
         load_redis(early.redis)
         run(_serve(chosen.load()))

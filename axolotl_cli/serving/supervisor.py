@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -362,17 +361,17 @@ def sessions_directory(settings: ServerSettings) -> Iterator[str | None]:
         yield path
 
 
-def serve_by_workers(chosen: ChosenTarget, target: str | None, env_file: Path | None) -> None:
+def serve_by_workers(chosen: ChosenTarget) -> None:
     """Serve with `http.workers` processes until this one is stopped."""
     if sys.platform == "win32":
         raise ConfigurationError("Several workers need a system where processes can share a socket: use --workers 1")
     count = chosen.settings.http.workers
     with sessions_directory(chosen.settings) as directory:
         order = WorkerOrder(
-            target,
+            chosen.argument,
             chosen.toolsets,
             {**chosen.flags, "http": {**chosen.flags.get("http", {}), "workers": count}},
-            None if env_file is None else str(env_file.absolute()),
+            None if chosen.env_file is None else str(chosen.env_file),
             sessions_directory=directory,
         )
         code = asyncio.run(_supervise(order, count))

@@ -1,5 +1,7 @@
 """The settings file: `axolotl.toml`, or a table of `pyproject.toml`."""
 
+import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,21 +39,33 @@ class FileSettings(SecretValues, frozen=True):
 
 
 def find_file(directory: Path) -> FileSettings:
-    """Read `axolotl.toml`, or otherwise `[tool.axolotl]` of `pyproject.toml`, in a directory.
+    """Read `axolotl.toml`, or otherwise `[tool.axolotl]` of `pyproject.toml`, in a directory or the nearest parent.
 
-    Raises a ConfigurationError if the file is not valid.
+    A file in a parent directory names code to import, so it is ignored if it belongs to another user than this one or
+    root. Raises a ConfigurationError if the file is not valid.
     """
-    own, project = directory / "axolotl.toml", directory / "pyproject.toml"
-    if own.is_file():
-        return _split(own, _read(own))
-    if project.is_file():
-        tools = _read(project).get("tool")
-        table = tools.get("axolotl") if isinstance(tools, dict) else None
-        if table is not None and not isinstance(table, dict):
-            raise ConfigurationError(f"{project}: tool.axolotl must be a table")
-        if table is not None:
-            return _split(project, table, _PROJECT_TABLE)
+    for place in (directory, *directory.parents):
+        is_trusted = _is_own if place != directory else Path.is_file
+        own, project = place / "axolotl.toml", place / "pyproject.toml"
+        found = _split(own, _read(own)) if is_trusted(own) else _in_project(project) if is_trusted(project) else None
+        if found is not None:
+            return found
     return FileSettings()
+
+
+def _is_own(path: Path) -> bool:
+    """Whether this is a file of this user or root."""
+    if not path.is_file():
+        return False
+    return sys.platform == "win32" or path.stat().st_uid in (0, os.getuid())
+
+
+def _in_project(path: Path) -> FileSettings | None:
+    tools = _read(path).get("tool")
+    table = tools.get("axolotl") if isinstance(tools, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise ConfigurationError(f"{path}: tool.axolotl must be a table")
+    return None if table is None else _split(path, table, _PROJECT_TABLE)
 
 
 def _read(path: Path) -> dict[str, Any]:

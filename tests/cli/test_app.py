@@ -52,7 +52,7 @@ def test_stdio_imports_no_http_and_no_rich() -> None:
 def test_findings_are_lines(cli: CommandLine) -> None:
     """Every finding is printed on its own line of stderr, without a traceback."""
     cli.write("axolotl.toml", "[http]\nport = -1\npaht = '/x'\n")
-    answer = cli("list")
+    answer = cli("list", "axolotl_examples.starter")
     assert answer.code == 2
     assert answer.stdout == ""
     assert [line.split(":")[0] for line in answer.stderr.splitlines()] == ["Error", "Error"]

@@ -1,14 +1,22 @@
 """The target of a command."""
 
 import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import CommandLine
 from tests.support.commands import ROOT
+from tests.support.processes import READY, Processes
 
 TOOLS = ["greet", "double", "complain", "crash", "count", "read"]
 STARTER = ["echo", "calculate", "current_time", "text_statistics", "keyword_search"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 FILE = str(ROOT / "tests" / "support" / "containers" / "command_containers.py")
 
 
@@ -66,9 +74,96 @@ def test_wrong_targets(cli: CommandLine, target: str, finding: str) -> None:
     assert finding in line
 
 
-def test_starter(cli: CommandLine) -> None:
-    """Without a target, the starter set is used."""
-    assert names(cli)[:5] == STARTER
+WITHOUT_A_TARGET = [
+    *(["serve"], ["serve", "-t", "http"], ["serve", "-t", "http", "-w", "2"], ["dev"], ["install", "json"]),
+    *(["list"], ["inspect"], ["check"], ["call", "-", "echo"], ["prompt", "-", "greet"], ["read", "-", "a://b"]),
+    ["policy", "explain", "echo", "--as", "ada"],
+]
+
+
+@pytest.mark.parametrize("words", WITHOUT_A_TARGET, ids=" ".join)
+def test_no_target(processes: Processes, tmp_path: Path, words: list[str]) -> None:
+    """Without a target, a command that needs one says so and ends with 2; the starter set is never implied."""
+    code, stdout, stderr = processes.run(*words, directory=tmp_path)
+    assert (code, stdout) == (2, "")
+    [line] = stderr.splitlines()
+    assert "There is no target" in line
+    assert "axolotl serve --demo" in line
+
+
+def test_a_file_without_a_target(cli: CommandLine) -> None:
+    """A settings file without a target is named, with what to add to it."""
+    cli.write("axolotl.toml", "[http]\nport = 1\n")
+    answer = cli("check")
+    assert answer.code == 2
+    assert f"{cli.directory / 'axolotl.toml'} does not name a target: add target = " in answer.stderr
+
+
+def test_demo(processes: Processes, cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`serve --demo` serves the starter set, and does not go with a target."""
+    server = processes.start("serve", "--demo", directory=cli.directory)
+    server.shake_hands()
+    assert [tool["name"] for tool in server.ask("tools/list")["tools"]][:5] == STARTER
+    server.end()
+    monkeypatch.setenv("COLUMNS", "200")
+    answer = cli("serve", "--demo", FILE)
+    assert answer.code == 2
+    assert "leave one of them out" in answer.stderr
+
+
+@pytest.mark.parametrize("name", ["axolotl.toml", "pyproject.toml"])
+def test_parent_directories(cli: CommandLine, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A command in a directory below the settings file does the same as next to it."""
+    table = "[tool.axolotl]\n" if name == "pyproject.toml" else ""
+    cli.write(name, f'{table}target = "own_tools"\n')
+    cli.write("own_tools.py", "from tests.support.containers.command_containers import Polite as Container\n")
+    cli.write(".env", "AXOLOTL_LIMITS__TIMEOUT_SECONDS=7\n")
+    below = cli.directory / "acme" / "tools"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    shown = json.loads(cli("list", "--json").stdout)["tools"]
+    assert [(tool["name"], tool["timeout_seconds"]) for tool in shown] == [("greet", 7)]
+
+
+def test_paths_of_the_command_line(processes: Processes, tmp_path: Path) -> None:
+    """Files on the command line are relative to the directory of the user, also for workers."""
+    (tmp_path / "axolotl.toml").write_text('target = "absent:Container"\n')
+    below = tmp_path / "acme"
+    below.mkdir()
+    below.joinpath("own.py").write_text("from tests.support.containers.command_containers import Polite as Container\n")
+    below.joinpath("own.env").write_text("AXOLOTL_SERVER__NAME=below\n")
+    own = ("own.py", "--env-file", "own.env")
+    code, stdout, stderr = processes.run("check", *own, directory=below)
+    assert (code, stdout) == (0, "acme/own.py: 1 tool, no problems\n"), stderr
+    workers = ("serve", "-t", "http", "-p", "0", "-w", "2", *own)
+    server = processes.start(*workers, directory=below)
+    assert server.read_until(READY).startswith("below serves 1 tool")
+
+
+def test_files_of_others(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A settings file in a parent directory is ignored if it belongs to another user, because it names code."""
+    cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Polite"\n')
+    below = cli.directory / "acme"
+    below.mkdir()
+    monkeypatch.setattr("os.getuid", lambda: 4711)
+    os.chown(cli.directory / "axolotl.toml", 4712, -1) if os.geteuid() == 0 else None
+    assert names(cli) == ["greet"]
+    monkeypatch.chdir(below)
+    answer = cli("list")
+    assert answer.code == 2
+    assert "There is no target" in answer.stderr
+
+
+def test_requirements_of_the_demo() -> None:
+    """The starter set needs only requirements of the package, not those of an extra."""
+    extras = [package for packages in PROJECT["optional-dependencies"].values() for package in packages]
+    blocked = {re.split(r"[\[>=<;]", package)[0].replace("-", "_") for package in extras}
+    code = f"import sys; sys.modules.update(dict.fromkeys({blocked | {'jwt', 'opentelemetry'}}))"
+    code += "\nfrom axolotl_examples.starter import Container; print(len(Container().tools()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60, capture_output=True)
+    assert int(done.stdout) > 0
+    required = {re.split(r"[\[>=<;]", package)[0] for package in PROJECT["dependencies"]}
+    assert {"pathspec", "pydantic-settings", "rapidfuzz"} <= required
 
 
 def test_own_file(cli: CommandLine) -> None:

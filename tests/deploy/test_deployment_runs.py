@@ -11,7 +11,7 @@ import pytest
 
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
 from axolotl_server.authentication.api_keys import hash_key
-from tests.deploy.files import ROOT, compose_variables, find, stages_of, variables_of
+from tests.deploy.files import ROOT, compose, compose_variables, stages_of, variables_of
 from tests.support.processes import Processes, Server
 from tests.support.stores.redis_server import RedisServer
 
@@ -32,13 +32,13 @@ class Started:
 
 @pytest.fixture
 def started() -> Iterator[Started]:
-    """Start the image's command on the loopback address, with the variables of the image and the compose file."""
+    """Start the command of the compose file on the loopback address, with the variables of the image and the file."""
     with RedisServer() as redis, Processes() as processes:
         variables = {name: value for name, value in variables_of(IMAGE).items() if name.startswith("AXOLOTL_")}
         variables |= compose_variables(API_KEY_HASH=hash_key(KEY))
         variables = {name: re.sub(r"^redis://.*", redis.url, value) for name, value in variables.items()}
         here: Any = {**variables, "AXOLOTL_HTTP__HOST": "127.0.0.1", "AXOLOTL_HTTP__PORT": "0"}
-        process = processes.start(*find(IMAGE, "CMD").words, **here)
+        process = processes.start(*compose()["services"]["server"]["command"], **here)
         log = process.read_until("2 workers serve")
         address = re.search(r"http://127\.0\.0\.1:\d+", log)
         assert address is not None, log

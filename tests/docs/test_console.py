@@ -18,7 +18,7 @@ def test_session(block: Block) -> None:
 def test_make_serve_is_the_command() -> None:
     """`make serve` is played as the command that its recipe runs."""
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nserve:")[2]
-    assert recipe.splitlines()[1].strip() == "$(BIN)/axolotl serve --transport http $(ARGS)"
+    assert recipe.splitlines()[1].strip() == "$(BIN)/axolotl serve --demo --transport http $(ARGS)"
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def test_whole_result(cli: CommandLine) -> None:
 
 def test_default_target(cli: CommandLine) -> None:
     """`-` stands for the default target."""
+    cli.write("axolotl.toml", 'target = "axolotl_examples.starter:Container"\n')
     assert cli("call", "-", "echo", "text=5").stdout == "5\n"
 
 

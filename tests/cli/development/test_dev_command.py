@@ -253,7 +253,7 @@ def test_server_that_exits(processes: Processes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.com"])
 def test_other_hosts_are_refused(cli: CommandLine, host: str) -> None:
     """Only loopback addresses are accepted."""
-    answer = cli("dev", "--host", host)
+    answer = cli("dev", "axolotl_examples.starter", "--host", host)
     assert answer.code == 2
     assert "listens on loopback addresses only" in answer.stderr
 
@@ -263,12 +263,12 @@ def test_missing_extra(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     answer = cli("dev")
     assert answer.code == 2
-    assert "pip install 'axolotl-mcp[dev]'" in answer.stderr
+    assert "axolotl dev needs the extra dev: pip install 'watchfiles>=1.1'" in answer.stderr
 
 
 def test_missing_directories(cli: CommandLine) -> None:
     """The error names a directory that does not exist."""
-    answer = cli("dev", "--watch", "nowhere")
+    answer = cli("dev", "axolotl_examples.starter", "--watch", "nowhere")
     assert answer.code == 2
     assert "nowhere" in answer.stderr
 

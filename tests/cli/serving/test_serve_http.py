@@ -25,7 +25,8 @@ SAMPLE = "tests.support.containers.command_containers:Container"
 
 
 def start(processes: Processes, *words: str, **environment: Any) -> tuple[Server, str]:
-    server = processes.start("serve", "-t", "http", "--port", "0", *words, **environment)
+    demo = () if any(":" in word for word in words) else ("--demo",)
+    server = processes.start("serve", "-t", "http", "--port", "0", *demo, *words, **environment)
     return server, server.read_until(READY)
 
 
@@ -152,7 +153,7 @@ def test_taken_port(processes: Processes) -> None:
     """A port that is in use is reported on one line, and the exit code is 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, stdout, stderr = processes.run("serve", "-t", "http", "-p", port)
+        code, stdout, stderr = processes.run("serve", "--demo", "-t", "http", "-p", port)
     assert (code, stdout) == (2, "")
     assert stderr == f"Error: Port {port} on 127.0.0.1 is in use: choose another with --port, or 0 for a free one\n"
 

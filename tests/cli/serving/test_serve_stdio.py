@@ -17,7 +17,7 @@ SAMPLE = "tests.support.containers.command_containers:Container"
 
 def test_session(processes: Processes) -> None:
     """A client performs the handshake, lists and calls; when it disconnects, the server ends with 0."""
-    server = processes.start("serve")
+    server = processes.start("serve", "--demo")
     server.shake_hands()
     assert server.ask("tools/list")["tools"][0]["name"] == "echo"
     answer = server.ask("tools/call", name="echo", arguments={"text": "hello"})

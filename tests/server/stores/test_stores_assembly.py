@@ -22,7 +22,5 @@ def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     settings = RedisSettings(url=SecretStr("redis://127.0.0.1:1"))
     for make in (load_redis, make_redis):
-        with pytest.raises(
-            ConfigurationError, match=r"redis\.url needs the extra redis: pip install 'axolotl-mcp\[redis\]'"
-        ):
+        with pytest.raises(ConfigurationError, match=r"redis\.url needs the extra redis: pip install 'redis>=6'$"):
             make(settings)

@@ -64,7 +64,7 @@ class Shell:
 
     def _run(self, command: Command) -> str:
         if command.serves:
-            with RunningServer(command.line.replace("make serve", "axolotl serve --transport http")) as server:
+            with RunningServer(command.line.replace("make serve", "axolotl serve --demo --transport http")) as server:
                 return server.invitation
         if "|" in command.line:
             calm = {"AXOLOTL_LIMITS__LOOP_STALL_SECONDS": "60"}  # no warnings about a slow machine
