@@ -9,6 +9,9 @@ from typing import Literal
 from benchmarks.errors import NotInstalled
 
 Transport = Literal["stateless", "session", "stdio"]
+Tools = Literal["add", "thousand", "ten_thousand", "slow", "busy", "sized", "stream"]
+"""The tools of a server: `add` alone, `add` behind others, tools that block, tools that compute, tools
+that take texts, and streams (only the floor)."""
 
 
 @dataclass(frozen=True)
@@ -17,11 +20,9 @@ class Launch:
 
     transport: Transport
     port: int = 0
-    many: bool = False
+    tools: Tools = "add"
     tuned: bool = False
     """Whether a peer runs with the fastest event loop, parser and settings, instead of its defaults."""
-    slow: bool = False
-    """Whether the server has the slow tools."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +48,18 @@ class Contender:
 
 
 def _floor(launch: Launch) -> list[str]:
-    return ["-m", "benchmarks.servers.floor", str(launch.port)]
+    return ["-m", "benchmarks.servers.floor", str(launch.port), launch.tools]
 
 
 def _axolotl(launch: Launch) -> list[str]:
-    module = "axolotl_slow" if launch.slow else "axolotl_many" if launch.many else "axolotl_add"
-    serve = ["-m", "axolotl_cli", "serve", f"benchmarks.servers.{module}:Container", "--transport"]
+    serve = ["-m", "axolotl_cli", "serve", f"benchmarks.servers.axolotl_{launch.tools}:Container", "--transport"]
     return [*serve, "stdio"] if launch.transport == "stdio" else [*serve, "http", "--port", str(launch.port)]
 
 
 def _peer(module: str) -> Callable[[Launch], list[str]]:
     def command(launch: Launch) -> list[str]:
-        tools = "slow" if launch.slow else "many" if launch.many else "one"
         setting = "tuned" if launch.tuned else "plain"
-        return ["-m", f"benchmarks.servers.{module}", launch.transport, str(launch.port), tools, setting]
+        return ["-m", f"benchmarks.servers.{module}", launch.transport, str(launch.port), launch.tools, setting]
 
     return command
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -40,9 +40,18 @@ class Connection(asyncio.Protocol):
         self._expected = b""
         self._done: asyncio.Future[Response] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
     def send_all(self, requests: Sequence[bytes], expected: bytes) -> "asyncio.Future[Response]":
         """Send the requests in turn. The future holds the last response, and fails at the first unexpected one."""
-        self._pending = list(reversed(requests))
+        return self.send_pending(list(reversed(requests)), expected)
+
+    def send_pending(self, pending: list[bytes], expected: bytes) -> "asyncio.Future[Response]":
+        """Send the last request of a list again and again, until none is left. Connections can share the list."""
+        self._pending = pending
         self._expected = expected
         self._done = asyncio.get_running_loop().create_future()
         self._send_next()
@@ -118,6 +127,13 @@ class HttpClient:
         """
         return self._loop.run_until_complete(self._send(batches, expected, 0))
 
+    def run_shared(self, requests: Sequence[bytes], expected: bytes) -> None:
+        """Send requests over all connections: each takes the next one when its response has arrived.
+
+        Raises BenchmarkError if a response lacks the expected bytes or the server is gone.
+        """
+        self._loop.run_until_complete(self._send_shared(list(reversed(requests)), expected))
+
     def close(self) -> None:
         self._loop.run_until_complete(self._disconnect())
         self._loop.close()
@@ -139,10 +155,15 @@ class HttpClient:
         await asyncio.sleep(0)
 
     async def _send(self, batches: Sequence[Sequence[bytes]], expected: bytes, first: int) -> Response:
-        running = [
+        return await self._all(
             connection.send_all(batch, expected)
             for connection, batch in zip(self._connections[first:], batches, strict=False)
-        ]
+        )
+
+    async def _send_shared(self, pending: list[bytes], expected: bytes) -> None:
+        await self._all(connection.send_pending(pending, expected) for connection in self._connections)
+
+    async def _all(self, running: "Iterable[asyncio.Future[Response]]") -> Response:
         try:
             answers = await asyncio.wait_for(asyncio.gather(*running), _REPLY_SECONDS)
         except TimeoutError as error:

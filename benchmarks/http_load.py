@@ -1,11 +1,11 @@
 """HTTP load, measured in CPU time of the server process."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from benchmarks import wire
-from benchmarks.contenders import Contender, Launch, Transport
+from benchmarks.contenders import Contender, Launch, Tools, Transport
 from benchmarks.errors import BenchmarkError
 from benchmarks.http_client import HttpClient
 from benchmarks.model import Measure, Sample, Scale
@@ -30,12 +30,17 @@ class HttpServer:
 
 @contextmanager
 def http_server(
-    contender: Contender, transport: Transport, *, many: bool = False, tuned: bool = False
+    contender: Contender,
+    transport: Transport,
+    *,
+    tools: Tools = "add",
+    tuned: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[HttpServer]:
     """Start the server of a contender and connect to it."""
     contender.require()
     port = free_port()
-    with listening(contender.command(Launch(transport, port, many, tuned)), port) as process:
+    with listening(contender.command(Launch(transport, port, tools, tuned)), port, environment) as process:
         client = HttpClient(port, CONNECTIONS)
         client.connect()
         try:
@@ -68,24 +73,32 @@ class CallLoad:
 
 
 def stateless_calls(
-    contender: Contender, calls: int, *, many: bool = False, tuned: bool = False
+    contender: Contender,
+    calls: int,
+    *,
+    tools: Tools = "add",
+    tuned: bool = False,
+    environment: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Callable[[Scale], AbstractContextManager[Measure]]:
     """Return a series of stateless calls."""
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        with http_server(contender, "stateless", many=many, tuned=tuned) as server:
-            yield _warm(CallLoad(server, _stateless(server), scale.calls(calls)))
+        with http_server(contender, "stateless", tools=tools, tuned=tuned, environment=environment) as server:
+            yield _warm(CallLoad(server, _stateless(server, headers or {}), scale.calls(calls)))
 
     return opened
 
 
-def session_calls(contender: Contender, calls: int) -> Callable[[Scale], AbstractContextManager[Measure]]:
+def session_calls(
+    contender: Contender, calls: int, *, tuned: bool = False
+) -> Callable[[Scale], AbstractContextManager[Measure]]:
     """Return a series of calls in sessions, with one session per connection."""
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        with http_server(contender, "session", tuned=True) as server:
+        with http_server(contender, "session", tuned=tuned) as server:
             yield _warm(CallLoad(server, _in_session(server), scale.calls(calls)))
 
     return opened
@@ -96,8 +109,8 @@ def _warm(load: CallLoad) -> Measure:
     return load.measure
 
 
-def _stateless(server: HttpServer) -> Encode:
-    return lambda connection, first, count: wire.stateless_calls(server.port, first, count)
+def _stateless(server: HttpServer, headers: Mapping[str, str]) -> Encode:
+    return lambda connection, first, count: wire.stateless_calls(server.port, first, count, headers)
 
 
 def _in_session(server: HttpServer) -> Encode:

@@ -1,15 +1,18 @@
 """The terms of a benchmark: scenarios, series, metrics, targets and rows."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
 Sample = Mapping[str, float]
-"""The values of one series in one round, by metric key."""
+"""The values of one series in one round, by metric key. A key is absent if the metric does not apply."""
 
 Measure = Callable[[], Sample]
 """Runs one round and returns its sample."""
+
+Group = Literal["HTTP", "stdio", "start", "memory", "streams", "layers", "growth", "workers", "overload", "tools"]
+"""Scenarios that share a plot."""
 
 Verdict = Literal["ok", "miss", "absent", "failed", ""]
 
@@ -72,11 +75,22 @@ class Series:
     open: Callable[[Scale], AbstractContextManager[Measure]]
 
 
+def goal(**values: float) -> Series:
+    """Return a series of constants, to which measured values are compared."""
+
+    @contextmanager
+    def opened(scale: Scale) -> Iterator[Measure]:
+        yield lambda: values
+
+    return Series("goal", opened)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Series that are measured side by side, round by round."""
 
     name: str
+    group: Group
     summary: str
     metrics: tuple[Metric, ...]
     series: tuple[Series, ...]
@@ -92,6 +106,7 @@ class Row:
     """One line of the result table. The spread is the interquartile range of the ratios."""
 
     scenario: str
+    group: Group
     metric: str
     contender: str
     unit: str

@@ -1,11 +1,12 @@
 """Starting and stopping the measured processes."""
 
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -22,12 +23,15 @@ Process = subprocess.Popen[bytes]
 
 
 @contextmanager
-def started(arguments: Sequence[str], *, pipes: bool = False) -> Iterator[Process]:
+def started(
+    arguments: Sequence[str], *, pipes: bool = False, environment: Mapping[str, str] | None = None
+) -> Iterator[Process]:
     """Run the Python interpreter, with raw pipes for standard input and output if requested."""
+    variables = {**os.environ, **(environment or {})}
     wire = subprocess.PIPE if pipes else subprocess.DEVNULL
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [sys.executable, *arguments], cwd=_ROOT, stdin=wire, stdout=wire, stderr=errors, bufsize=0
+            [sys.executable, *arguments], cwd=_ROOT, env=variables, stdin=wire, stdout=wire, stderr=errors, bufsize=0
         )
         try:
             yield process
@@ -38,12 +42,12 @@ def started(arguments: Sequence[str], *, pipes: bool = False) -> Iterator[Proces
 
 
 @contextmanager
-def listening(arguments: Sequence[str], port: int) -> Iterator[Process]:
+def listening(arguments: Sequence[str], port: int, environment: Mapping[str, str] | None = None) -> Iterator[Process]:
     """Run a server and wait until its port accepts connections.
 
     Raises BenchmarkError if the server ends or does not listen in time.
     """
-    with started(arguments) as process:
+    with started(arguments, environment=environment) as process:
         _wait_for_port(process, port)
         yield process
 

@@ -22,6 +22,7 @@ def run_scenario(scenario: Scenario, scale: Scale) -> list[Row]:
         _row(scenario, metric, series.name, samples, failures)
         for metric in scenario.metrics
         for series in scenario.series
+        if series.name in failures or all(metric.key in sample for sample in samples[series.name])
     ]
 
 
@@ -51,7 +52,9 @@ def _measure(measures: Mapping[str, Measure], rounds: int, failures: Failures) -
 
 def _row(scenario: Scenario, metric: Metric, name: str, samples: Samples, failures: Failures) -> Row:
     comparison = metric.comparisons.get(name)
-    row = Row(scenario.name, metric.title, name, metric.unit, target=comparison.target if comparison else "")
+    row = Row(
+        scenario.name, scenario.group, metric.title, name, metric.unit, target=comparison.target if comparison else ""
+    )
     if name in failures:
         verdict: Verdict = "absent" if isinstance(failures[name], NotInstalled) else "failed"
         return replace(row, verdict=verdict, note=str(failures[name]))

@@ -24,7 +24,7 @@ def slow_calls(contender: Contender) -> Callable[[Scale], AbstractContextManager
     def opened(scale: Scale) -> Iterator[Measure]:
         contender.require()
         port = free_port()
-        with listening(contender.command(Launch("stateless", port, tuned=True, slow=True)), port):
+        with listening(contender.command(Launch("stateless", port, "slow", tuned=True)), port):
             asyncio.run(_answer_seconds(port, "quick"))
 
             def measure() -> Sample:

@@ -1,7 +1,7 @@
 """Encoded requests, prepared before measuring."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 STATELESS = "2026-07-28"
@@ -44,16 +44,23 @@ def keyed_calls(first: int, count: int, key: str | None) -> list[bytes]:
     return [_message(identifier, "tools/call", one) for identifier, one in zip(ids, params, strict=True)]
 
 
-def stateless_calls(port: int, first: int, count: int) -> list[bytes]:
-    """Return stateless calls with their mirrored headers."""
-    head = _head(port, {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "add"})
+def stateless_calls(port: int, first: int, count: int, headers: Mapping[str, str] | None = None) -> list[bytes]:
+    """Return stateless calls with their mirrored headers and others."""
+    head = _head(port, {**_mirrored("add"), **(headers or {})})
     return [_post(head, body) for body in _bodies(range(first, first + count), _CALL | _META)]
 
 
-def stateless_call(port: int, name: str) -> bytes:
-    """Return a stateless call of a tool without arguments."""
-    head = _head(port, {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": name})
-    return _post(head, _message(1, "tools/call", {"name": name, "arguments": {}} | _META))
+def stateless_call(port: int, name: str, arguments: Mapping[str, Any] | None = None) -> bytes:
+    """Return a stateless call of a tool."""
+    return _post(
+        _head(port, _mirrored(name)), _message(1, "tools/call", {"name": name, "arguments": arguments or {}} | _META)
+    )
+
+
+def stateless_listen(port: int) -> bytes:
+    """Return a request for a stream of notifications."""
+    head = _head(port, {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "subscriptions/listen"})
+    return _post(head, _message(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}} | _META))
 
 
 def stateless_list(port: int, cursor: str | None) -> bytes:
@@ -82,6 +89,10 @@ def session_calls(port: int, session: str, first: int, count: int) -> list[bytes
 def session_end(port: int, session: str) -> bytes:
     """Return the request that ends a session."""
     return b"%b\r\n\r\n" % _session_head(port, session).replace(b"POST", b"DELETE", 1)
+
+
+def _mirrored(name: str) -> dict[str, str]:
+    return {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": name}
 
 
 def _session_head(port: int, session: str) -> bytes:

@@ -8,6 +8,7 @@ NAME = "http stateless call"
 
 SCENARIO = Scenario(
     name=NAME,
+    group="HTTP",
     summary="tools/call of revision 2026-07-28, with its mirrored headers",
     metrics=(
         Metric(
@@ -15,7 +16,7 @@ SCENARIO = Scenario(
             NAME,
             "µs CPU/call",
             {
-                "axolotl": Comparison("floor", at_most=1.5),
+                "axolotl": Comparison("floor", at_most=0.9),
                 "mcp": Comparison("axolotl", at_least=12),
                 "mcp, tuned": Comparison("axolotl"),
                 "fastmcp": Comparison("axolotl", at_least=25),

@@ -110,6 +110,7 @@ def _timed(search: Callable[[], int], hits: int) -> Sample:
 
 SCENARIO = Scenario(
     name=NAME,
+    group="tools",
     summary="one search in a tree of 10,000 files over stdio, compared with grep -rnI",
     metrics=(Metric("wall", NAME, "ms", {"axolotl": Comparison("grep", at_most=3)}),),
     series=(Series("axolotl", _axolotl), Series("grep", _grep)),

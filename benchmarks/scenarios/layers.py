@@ -81,6 +81,7 @@ _COMPARISONS = {variant.name: Comparison(_PLAIN, at_most=variant.at_most) for va
 
 SCENARIO = Scenario(
     name=NAME,
+    group="layers",
     summary="an in-process call with each policy, compared with a plain call",
     metrics=(
         Metric("cpu", NAME, "µs CPU/call", _COMPARISONS),

@@ -20,7 +20,7 @@ def _lists(contender: Contender, listings: int) -> Callable[[Scale], AbstractCon
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
         count = max(3, round(listings * scale.share))
-        with http_server(contender, "stateless", many=True, tuned=True) as server:
+        with http_server(contender, "stateless", tools="thousand", tuned=True) as server:
             requests = _pages(server) * count
 
             def measure() -> Sample:
@@ -47,13 +47,14 @@ def _pages(server: HttpServer) -> list[bytes]:
             raise BenchmarkError(f"the server does not list its tools: {answer}")
         names.update(tool["name"] for tool in answer["result"]["tools"])
         cursor = answer["result"].get("nextCursor")
-    if len(names) != MANY:
-        raise BenchmarkError(f"the server lists {len(names)} of {MANY} tools")
+    if len(names) != MANY["thousand"]:
+        raise BenchmarkError(f"the server lists {len(names)} of {MANY['thousand']} tools")
     return requests
 
 
 SCENARIO = Scenario(
     name=NAME,
+    group="growth",
     summary="one complete tools/list over HTTP, all pages, on a server with 1,000 tools",
     metrics=(
         Metric(

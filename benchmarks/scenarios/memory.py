@@ -5,40 +5,59 @@ from contextlib import AbstractContextManager, contextmanager
 
 from benchmarks import wire
 from benchmarks.contenders import AXOLOTL, FASTMCP, MCP, Contender
-from benchmarks.model import Comparison, Measure, Metric, Sample, Scale, Scenario, Series
+from benchmarks.http_load import http_server
+from benchmarks.model import Comparison, Measure, Metric, Sample, Scale, Scenario, Series, goal
 from benchmarks.stdio_load import stdio_server
 from benchmarks.usage import resident_bytes
 
 NAME = "memory"
 _CALLS = 1000
 _MEGABYTE = 1 << 20
-_COMPARISONS = {"axolotl": Comparison("mcp", at_most=1), "fastmcp": Comparison("mcp")}
+_GOAL_STDIO = 45.0
+_GOAL_HTTP = 49.0
+_COMPARISONS = {
+    "axolotl": Comparison("goal", at_most=1),
+    "mcp": Comparison("axolotl"),
+    "fastmcp": Comparison("axolotl"),
+}
 
 
 def _resident(contender: Contender) -> Callable[[Scale], AbstractContextManager[Measure]]:
-    def measure() -> Sample:
-        with stdio_server(contender) as server:
-            started = resident_bytes(server.pid)
-            for request in wire.stdio_calls(1, _CALLS):
-                server.client.round_trip(request)
-            return {"started": started / _MEGABYTE, "used": resident_bytes(server.pid) / _MEGABYTE}
-
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
         contender.require()
-        yield measure
+        yield lambda: {**_over_stdio(contender), **_over_http(contender)}
 
     return opened
 
 
+def _over_stdio(contender: Contender) -> Sample:
+    with stdio_server(contender) as server:
+        started = resident_bytes(server.pid)
+        for request in wire.stdio_calls(1, _CALLS):
+            server.client.round_trip(request)
+        return {"stdio": started / _MEGABYTE, "stdio used": resident_bytes(server.pid) / _MEGABYTE}
+
+
+def _over_http(contender: Contender) -> Sample:
+    with http_server(contender, "stateless") as server:
+        started = resident_bytes(server.pid)
+        server.client.run([wire.stateless_calls(server.port, 1, _CALLS)], wire.ANSWER)
+        return {"http": started / _MEGABYTE, "http used": resident_bytes(server.pid) / _MEGABYTE}
+
+
 SCENARIO = Scenario(
     name=NAME,
-    summary="resident memory after the start and after 1,000 calls over stdio",
+    group="memory",
+    summary="resident memory after the start and after 1,000 calls, over stdio and HTTP",
     metrics=(
-        Metric("started", f"{NAME} after start", "MiB", _COMPARISONS),
-        Metric("used", f"{NAME} after 1000 calls", "MiB", _COMPARISONS),
+        Metric("stdio", f"{NAME} after start, stdio", "MiB", _COMPARISONS),
+        Metric("stdio used", f"{NAME} after 1000 calls, stdio", "MiB", _COMPARISONS),
+        Metric("http", f"{NAME} after start, HTTP", "MiB", _COMPARISONS),
+        Metric("http used", f"{NAME} after 1000 calls, HTTP", "MiB", _COMPARISONS),
     ),
     series=(
+        goal(**{"stdio": _GOAL_STDIO, "stdio used": _GOAL_STDIO, "http": _GOAL_HTTP, "http used": _GOAL_HTTP}),
         Series("axolotl", _resident(AXOLOTL)),
         Series("mcp", _resident(MCP)),
         Series("fastmcp", _resident(FASTMCP)),

@@ -24,6 +24,7 @@ def _registers(contender: Contender, module: str) -> Callable[[Scale], AbstractC
 
 SCENARIO = Scenario(
     name=NAME,
+    group="growth",
     summary="from 1,000 typed functions to a server that is ready, in one process",
     metrics=(
         Metric(

@@ -32,6 +32,7 @@ def _pipelined(contender: Contender, calls: int) -> Callable[[Scale], AbstractCo
 
 SCENARIO = Scenario(
     name=NAME,
+    group="stdio",
     summary="calls written in large chunks, replies read as they arrive",
     metrics=(
         Metric(

@@ -33,6 +33,7 @@ def _serial(contender: Contender, calls: int) -> Callable[[Scale], AbstractConte
 
 SCENARIO = Scenario(
     name=NAME,
+    group="stdio",
     summary="one call at a time, median of the round trips",
     metrics=(
         Metric(

@@ -1,12 +1,10 @@
-"""The container of an Axolotl server whose tool computes for about a millisecond."""
+"""The container of an Axolotl server whose tool computes for some milliseconds on the event loop."""
 
 from dependency_injector import containers, providers
 
 from axolotl_core import ITool, ToolContext
 from benchmarks.servers.axolotl_add import Pair
-from benchmarks.servers.functions import Sum
-
-_STEPS = 40_000
+from benchmarks.servers.functions import Sum, spin
 
 
 class BusyAdd(ITool[Pair, Sum]):
@@ -16,8 +14,7 @@ class BusyAdd(ITool[Pair, Sum]):
     description = "Add two integers."
 
     async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
-        for _ in range(_STEPS):
-            pass
+        spin()
         return Sum(result=arguments.a + arguments.b)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from benchmarks.servers.functions import MANY, add, typed_functions
+from benchmarks.servers.functions import MANY, add, busy_add, sized, typed_functions
 from benchmarks.servers.slow_functions import DEADLINE_SECONDS, SLOW_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Request:
 
 
 def read_request() -> Request:
-    """Parse `TRANSPORT PORT one|many|slow plain|tuned`; with `many`, `add` is the last tool.
+    """Parse `TRANSPORT PORT TOOLS plain|tuned`; `add` is the last of many tools.
 
     A plain peer runs without uvloop and httptools, which only Axolotl installs.
     """
@@ -39,8 +39,9 @@ def read_request() -> Request:
         sys.modules.update(dict.fromkeys(("uvloop", "httptools")))  # type: ignore[arg-type]
     if tools == "slow":
         return Request(transport, int(port), SLOW_FUNCTIONS, setting == "tuned", DEADLINE_SECONDS)
-    others = typed_functions(MANY - 1) if tools == "many" else []
-    return Request(transport, int(port), [*others, add], setting == "tuned")
+    functions: dict[str, Sequence[Callable[..., Any]]] = {"busy": [busy_add], "sized": [sized]}
+    others = typed_functions(MANY[tools] - 1) if tools in MANY else []
+    return Request(transport, int(port), functions.get(tools, [*others, add]), setting == "tuned")
 
 
 def serve(app: "ASGIApp", port: int) -> None:
