@@ -1,6 +1,7 @@
 """The command `python -m benchmarks`: runs scenarios, prints a table and saves all samples."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,12 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("The benchmarks need Linux: they read the CPU time of other processes.", file=sys.stderr)
         return 2
     scale = QUICK if options.quick else FULL
-    rows = []
+    rows, load = [], os.getloadavg()[0]
     for scenario in _chosen(options.only):
         print(f"measuring {scenario.name} …", file=sys.stderr, flush=True)
         rows += run_scenario(scenario, scale)
     print(*filter(None, (table(rows), failures(rows), summary(rows))), sep="\n\n")
-    write_json(options.output, rows, scale)
+    write_json(options.output, rows, scale, load)
     return int(options.strict and any(row.verdict in _FALLS_SHORT for row in rows))
 
 

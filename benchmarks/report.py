@@ -36,11 +36,12 @@ def failures(rows: Sequence[Row]) -> str:
     return "\n".join(reasons)
 
 
-def write_json(path: Path, rows: Sequence[Row], scale: Scale) -> None:
-    """Write the rows with their samples, versions and machine."""
+def write_json(path: Path, rows: Sequence[Row], scale: Scale, load: float) -> None:
+    """Write the rows with their samples, the versions, the machine and its load before the run."""
     document = {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        "load": load,
         "versions": {contender.distribution: contender.version() for contender in CONTENDERS},
         "scale": asdict(scale),
         "rows": [asdict(row) for row in rows],
