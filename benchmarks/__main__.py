@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.model import FULL, QUICK, Scenario
-from benchmarks.report import failures, summary, table, write_json
+from benchmarks.publication import publish, redraw
+from benchmarks.report import failures, results_of, summary, table, write_json
 from benchmarks.rounds import run_scenario
 from benchmarks.scenarios import SCENARIOS
 
@@ -17,7 +18,13 @@ _FALLS_SHORT = {"miss", "failed"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the chosen scenarios and return the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.publish and options.only:
+        parser.error("--publish needs all scenarios: remove --only")
+    if options.redraw:
+        redraw()
+        return 0
     if options.list:
         print("\n".join(f"{scenario.name:26}{scenario.summary}" for scenario in SCENARIOS))
         return 0
@@ -30,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"measuring {scenario.name} …", file=sys.stderr, flush=True)
         rows += run_scenario(scenario, scale)
     print(*filter(None, (table(rows), failures(rows), summary(rows))), sep="\n\n")
-    write_json(options.output, rows, scale, load)
+    results = results_of(rows, scale, load)
+    write_json(options.output, results)
+    if options.publish:
+        publish(results)
     return int(options.strict and any(row.verdict in _FALLS_SHORT for row in rows))
 
 
@@ -48,6 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the scenarios and exit")
     parser.add_argument(
         "--output", type=Path, default=_OUTPUT, help="the file for the samples (default: benchmarks/results.json)"
+    )
+    parser.add_argument(
+        "--publish", action="store_true", help="record the results, and update the plots and the page about performance"
+    )
+    parser.add_argument(
+        "--redraw", action="store_true", help="update the plots and the page from the recorded results and exit"
     )
     parser.add_argument("--strict", action="store_true", help="exit with code 1 if a target is missed or a run fails")
     return parser

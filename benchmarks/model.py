@@ -118,3 +118,16 @@ class Row:
     target: str = ""
     verdict: Verdict = ""
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rows of a run, with its circumstances."""
+
+    python: str
+    machine: str
+    load: float
+    """The load average before the run."""
+    versions: Mapping[str, str | None]
+    scale: Scale
+    rows: tuple[Row, ...]

@@ -1,4 +1,4 @@
-"""Reports of the rows as a table and as JSON."""
+"""Reports of results as tables and as JSON."""
 
 import json
 import os
@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
+
 from benchmarks.contenders import CONTENDERS
-from benchmarks.model import Row, Scale
+from benchmarks.model import Results, Row, Scale
 
 _TITLES = ("benchmark", "contender", "value", "ratio", "spread", "target", "")
 _RIGHT_ALIGNED = {2, 3, 4}
@@ -36,28 +38,49 @@ def failures(rows: Sequence[Row]) -> str:
     return "\n".join(reasons)
 
 
-def write_json(path: Path, rows: Sequence[Row], scale: Scale, load: float) -> None:
-    """Write the rows with their samples, the versions, the machine and its load before the run."""
-    document = {
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        "load": load,
-        "versions": {contender.distribution: contender.version() for contender in CONTENDERS},
-        "scale": asdict(scale),
-        "rows": [asdict(row) for row in rows],
-    }
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def markdown_table(rows: Sequence[Row]) -> str:
+    """Return the rows as a table for the documentation."""
+    lines = [_TITLES, ("---",) * len(_TITLES), *(_cells(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def results_of(rows: Sequence[Row], scale: Scale, load: float) -> Results:
+    """Return the results of a run on this machine."""
+    return Results(
+        python=platform.python_version(),
+        machine=f"{platform.system()} {platform.machine()} with {os.cpu_count()} CPUs",
+        load=load,
+        versions={contender.distribution: contender.version() for contender in CONTENDERS},
+        scale=scale,
+        rows=tuple(rows),
+    )
+
+
+def write_json(path: Path, results: Results) -> None:
+    """Write results with all samples."""
+    path.write_text(json.dumps(asdict(results), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Results:
+    """Read results."""
+    return msgspec.json.decode(path.read_bytes(), type=Results)
+
+
+def number(value: float) -> str:
+    """Return a value with three digits, or as an integer."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def outcome(row: Row) -> str:
+    """Return the verdict as text."""
+    return _WORDS.get(row.verdict, row.verdict)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    value = f"{_number(row.value)} {row.unit}" if row.value is not None else "–"
-    ratio = f"{_number(row.ratio)} × {row.baseline}" if row.ratio is not None else ""
-    spread = "–".join(_number(bound) for bound in row.spread) if row.spread else ""
-    return row.metric, row.contender, value, ratio, spread, row.target, _WORDS.get(row.verdict, row.verdict)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    value = f"{number(row.value)} {row.unit}" if row.value is not None else "–"
+    ratio = f"{number(row.ratio)} × {row.baseline}" if row.ratio is not None else ""
+    spread = "–".join(number(bound) for bound in row.spread) if row.spread else ""
+    return row.metric, row.contender, value, ratio, spread, row.target, outcome(row)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
