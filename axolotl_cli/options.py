@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -40,6 +40,35 @@ EnvFile = Annotated[
         help="Read variables that are not in the environment from this file instead of .env.",
     ),
 ]
+
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        envvar="AXOLOTL_SETTINGS",
+        help="Read this settings file instead of axolotl.toml.",
+    ),
+]
+
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        envvar="AXOLOTL_PROFILE",
+        help="Override settings with the table [profile.NAME] of the settings file.",
+    ),
+]
+
+
+class FileOptions(NamedTuple):
+    """The files and the profile that a command line names."""
+
+    env_file: Path | None = None
+    settings: Path | None = None
+    profile: str | None = None
+
 
 Answers = Annotated[
     list[str] | None,

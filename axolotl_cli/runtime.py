@@ -143,11 +143,15 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
 
 
-def with_host(target: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]]) -> T:
-    """Start a server, do some work with it and stop it; meanwhile nothing is written to stdout."""
+def with_host(target: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]], *, is_audited: bool = True) -> T:
+    """Start a server, do some work with it and stop it; meanwhile nothing is written to stdout.
+
+    Work that calls features must not be audited: the audit logs belong to the server in production, which may be
+    running.
+    """
     with reserved_output():
         start_logging(target.log_level)
-        return run(_with_host(target.load(), work))
+        return run(_with_host(target.load(is_audited=is_audited), work))
 
 
 async def _with_host(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from axolotl_cli.options import FileOptions
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import EnvFile, read_env_file
 from axolotl_server.configuration.loading import load_settings
-from axolotl_server.configuration.settings_file import FileSettings, find_file
+from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.settings.server import ServerSettings
@@ -18,6 +19,9 @@ from axolotl_server.settings.server import ServerSettings
 STARTER: Final = "axolotl_examples.starter:Container"
 """The container with example tools."""
 _DEFAULT: Final = "-"
+_DEV_PROFILE: Final = "dev"
+_NOT_IN_DEV: Final = ("auth", "telemetry", "log")
+"""Sections that are meant for production, unless the profile of the development server has them too."""
 
 
 class ChosenTarget(msgspec.Struct, frozen=True):
@@ -30,8 +34,15 @@ class ChosenTarget(msgspec.Struct, frozen=True):
     flags: Mapping[str, Any] = msgspec.field(default_factory=dict)
     argument: str | None = None
     """The target on the command line, as seen from the directory of the settings file."""
-    env_file: Path | None = None
-    """The env file on the command line."""
+    files: FileOptions = FileOptions()
+    """The files and the profile on the command line, with absolute paths."""
+
+    @property
+    def files_as_text(self) -> dict[str, str | None]:
+        """The files and the profile as JSON, for another process."""
+        files = self.files
+        paths = {"env_file": files.env_file, "settings": files.settings}
+        return {**{name: None if path is None else str(path) for name, path in paths.items()}, "profile": files.profile}
 
     @property
     def settings(self) -> ServerSettings:
@@ -43,19 +54,24 @@ class ChosenTarget(msgspec.Struct, frozen=True):
         """The log level until the container is loaded."""
         return self.settings.log_level
 
-    def load(self, adapt: Callable[[ServerSettings], ServerSettings] | None = None) -> ServerHost:
+    def load(
+        self, adapt: Callable[[ServerSettings], ServerSettings] | None = None, *, is_audited: bool = True
+    ) -> ServerHost:
         """Import the container and prepare a server; `adapt` changes its settings last."""
         container = load_container(self.name)
-        return ServerHost(container, flags=self.flags, file=self.file, toolsets=self.toolsets, adapt=adapt)
+        return ServerHost(
+            container, flags=self.flags, file=self.file, toolsets=self.toolsets, adapt=adapt, is_audited=is_audited
+        )
 
 
 def resolve_target(
     target: str | None,
     toolsets: Sequence[str] | None = None,
     flags: Mapping[str, Any] | None = None,
-    env_file: Path | None = None,
+    files: FileOptions | None = None,
     *,
     is_required: bool = True,
+    is_dev: bool = False,
 ) -> ChosenTarget:
     """Complete the command line with the environment and the files of the project.
 
@@ -64,21 +80,40 @@ def resolve_target(
     ConfigurationError if a target is required and nothing names one.
     """
     named = os.environ.get("AXOLOTL_TARGET") if target == _DEFAULT else target
-    variable = os.environ.get("AXOLOTL_ENV_FILE")
-    env_file = env_file or (Path(variable) if variable else None)
-    env_file = None if env_file is None else env_file.absolute()
-    settings = find_file(Path.cwd())
+    files = _with_variables(files or FileOptions())
+    settings = find_file(Path.cwd()) if files.settings is None else read_settings_file(files.settings)
     if settings.path is not None and settings.path.parent != Path.cwd():
         named = _seen_from(settings.path.parent, named)
         os.chdir(settings.path.parent)
-    file = msgspec.structs.replace(settings, env_file=_find_env_file(env_file))
-    variables = file.env_file.variables if file.env_file is not None else {}
+    env_file = _find_env_file(files.env_file)
+    variables = env_file.variables if env_file is not None else {}
+    files = files._replace(profile=files.profile or variables.get("AXOLOTL_PROFILE") or None)
+    file = msgspec.structs.replace(_select_profile(settings, files.profile, is_dev=is_dev), env_file=env_file)
     candidates = (named, variables.get("AXOLOTL_TARGET"), file.target)
     name = next((one for one in candidates if one not in (None, "", _DEFAULT)), None)
     if name is None and is_required:
         raise _missing_target(file.path)
     names = toolsets or [variables.get("AXOLOTL_TOOLSETS") or file.toolset or ""]
-    return ChosenTarget(name or "", file, _split(names), flags or {}, named, env_file)
+    return ChosenTarget(name or "", file, _split(names), flags or {}, named, files)
+
+
+def _with_variables(files: FileOptions) -> FileOptions:
+    """Complete the options with variables; Typer does that too, but workers and other code call without it."""
+    env_file = files.env_file or os.environ.get("AXOLOTL_ENV_FILE")
+    settings = files.settings or os.environ.get("AXOLOTL_SETTINGS")
+    return FileOptions(
+        Path(env_file).absolute() if env_file else None,
+        Path(settings).absolute() if settings else None,
+        files.profile or os.environ.get("AXOLOTL_PROFILE") or None,
+    )
+
+
+def _select_profile(settings: FileSettings, profile: str | None, *, is_dev: bool) -> FileSettings:
+    """Select a profile; development needs no tokens and exports nothing unless its profile says so."""
+    if not is_dev:
+        return settings.select(profile)
+    usual = _DEV_PROFILE if _DEV_PROFILE in settings.profiles else None
+    return settings.select(profile or usual).without(*_NOT_IN_DEV)
 
 
 def _missing_target(file: Path | None) -> ConfigurationError:

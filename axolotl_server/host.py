@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from dependency_injector import containers
+from msgspec import structs
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.content import app_link
@@ -30,9 +31,11 @@ from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.lifecycle.watchdog import Watchdog
 from axolotl_server.methods.subscriptions import Listable, Subscriptions
 from axolotl_server.settings.calls import LimitSettings
+from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
+    from axolotl_server.asgi.http import IAuthenticator
     from axolotl_server.audit.assembly import Audit
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
@@ -68,6 +71,8 @@ class ServerHost:
     console: "Console | None" = None
     observation: "Observation | None" = None
     redis: "RedisClient | None" = None
+    authenticator: "IAuthenticator | None" = None
+    """Authenticates HTTP requests instead of the settings `auth`."""
 
     def __init__(
         self,
@@ -77,12 +82,16 @@ class ServerHost:
         file: FileSettings | None = None,
         toolsets: Sequence[str] = (),
         adapt: Callable[[ServerSettings], ServerSettings] | None = None,
+        environment: Mapping[str, str] | None = None,
+        is_audited: bool = True,
     ) -> None:
         self._container = container
         self._adapt = adapt
         self._flags = flags or {}
         self._file = file
         self._toolsets = toolsets
+        self._environment = environment
+        self._is_audited = is_audited
         self._undo = ExitStack()
         self._closers: list[Callable[[], object]] = []
         self.stop_signal = StopSignal()
@@ -98,6 +107,9 @@ class ServerHost:
             await start_resources(self._container)
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets)
+            if not self._is_audited:
+                self.settings = self.settings.model_copy(update={"audit": AuditSettings()})
+                self.roles = structs.replace(self.roles, audit_sinks=())
             self._compose()
         except BaseException:
             await self.stop()
@@ -183,7 +195,9 @@ class ServerHost:
 
     async def _load_settings(self) -> ServerSettings:
         overrides = await resolve_settings(self._container)
-        self.loaded_settings = load_with_origins(flags=self._flags, file=self._file, container=overrides)
+        self.loaded_settings = load_with_origins(
+            flags=self._flags, file=self._file, container=overrides, environment=self._environment
+        )
         return self.loaded_settings.settings if self._adapt is None else self._adapt(self.loaded_settings.settings)
 
     def _compose(self) -> None:

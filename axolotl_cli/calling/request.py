@@ -18,6 +18,7 @@ from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import one_line, report
 from axolotl_cli.views.schemas import resolve, sample_of
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
 from axolotl_server.client.client import InProcessClient
@@ -175,26 +176,39 @@ Show: TypeAlias = Callable[[Mapping[str, Any]], object]
 
 
 def send_request(
-    target: ChosenTarget, method: str, prepare: Prepare, answers: Sequence[str], show: Show | None
+    target: ChosenTarget,
+    method: str,
+    prepare: Prepare,
+    answers: Sequence[str],
+    show: Show | None,
+    *,
+    principal: Principal | None = None,
 ) -> Mapping[str, Any]:
     """Send a request and show its result, as JSON without `show`; print progress and log messages meanwhile.
 
-    If the server refuses the request, print its error and exit.
+    The caller is the principal, otherwise `stdio.principal`. If the server refuses the request, print its error and
+    exit. Nothing is written to the audit logs, which belong to the server in production.
     """
     answering = CommandAnswers(answers)
 
     async def work(host: ServerHost) -> Any:
         params = {**prepare(host), "_meta": {LOG_LEVEL_KEY: "info"}}
         capabilities = _capabilities(host, params)
-        client = InProcessClient(host.handler, host.settings.stdio.caller, answer=answering, capabilities=capabilities)
+        caller = principal or host.settings.stdio.caller
+        client = InProcessClient(host.handler, caller, answer=answering, capabilities=capabilities)
         try:
             result = await client.request(method, params, on_progress=_print_progress, on_log=_print_log)
             return await client.follow(result["taskId"]) if "taskId" in result else result
+        except RemoteError as error:
+            hint = await _hint(host, caller, method, params)
+            if hint is not None:
+                error.add_note(hint)
+            raise
         finally:
             await client.close()
 
     try:
-        result: Mapping[str, Any] = with_host(target, work)
+        result: Mapping[str, Any] = with_host(target, work, is_audited=False)
     except (TaskCancelled, UnansweredQuestion) as error:
         raise ConfigurationError(str(error)) from error
     except RemoteError as error:
@@ -204,6 +218,20 @@ def send_request(
         typer.secho(f"The question {key!r} was not asked; its answer was not used", fg="yellow", err=True)
     (show or print_json)(result)
     return result
+
+
+async def _hint(host: ServerHost, caller: Principal, method: str, params: Mapping[str, Any]) -> str | None:
+    """Explain a refusal to the developer at the shell: other callers may not know that the feature exists."""
+    from axolotl_cli.views.verdict import Verdict, explain_decision
+
+    kind, key = {"tools/call": ("tool", "name"), "prompts/get": ("prompt", "name")}.get(method, ("resource", "uri"))
+    verdict = await explain_decision(host, caller, kind, params[key])
+    if not isinstance(verdict, Verdict) or verdict.allowed:
+        return None
+    return (
+        f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: {verdict.rule}). "
+        "Use --as SUBJECT with --role, --scope or --tenant, or set stdio.principal"
+    )
 
 
 def _capabilities(host: ServerHost, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -234,3 +262,5 @@ def _print_refusal(error: RemoteError, *, as_json: bool) -> None:
         print_json({"error": {"code": error.code, "message": error.message, "data": error.data}})
     else:
         report(f"{error.message} ({error.code})")
+    for hint in getattr(error, "__notes__", ()):
+        typer.secho(one_line(hint), fg="yellow", err=True)

@@ -76,7 +76,7 @@ class TrialStart:
         self.tools = tuple(tool for tool in roles.tools if _is_definable(tool))
         self.prompts = _valid(roles.prompts, check_prompt)
         self.resources = _valid(roles.resources, check_resource)
-        self._compile(roles, settings)
+        await self._compile(roles, settings)
         uris = {resource.uri for resource in self.resources if isinstance(resource, IResource)}
         self._findings += missing_pages(self.tools, uris)
         self._findings += unknown_tools(settings, [tool.name for tool in self.tools])
@@ -86,8 +86,17 @@ class TrialStart:
         with self._collecting("The role settings failed"):
             of_container = await resolve_settings(container)
         with self._collecting("The settings failed to load"):
-            return load_settings(flags=self._target.flags, file=self._target.file, container=of_container)
+            settings = load_settings(flags=self._target.flags, file=self._target.file, container=of_container)
+            self._check_profiles(of_container)
+            return settings
         return ServerSettings.model_construct()
+
+    def _check_profiles(self, of_container: Any) -> None:
+        """Load the settings with each profile, because a start validates the selected one only."""
+        file = self._target.file
+        for name in file.profiles:
+            with self._collecting(f"The profile {name!r} failed to load"):
+                load_settings(flags=self._target.flags, file=file.select(name), container=of_container)
 
     async def _roles(self, container: containers.Container) -> Roles:
         """Make the features of the selected tool sets; if the selection is invalid, all of them."""
@@ -96,7 +105,7 @@ class TrialStart:
                 return await make_roles(container, toolsets)
         return Roles()
 
-    def _compile(self, roles: Roles, settings: ServerSettings) -> None:
+    async def _compile(self, roles: Roles, settings: ServerSettings) -> None:
         candidates: tuple[Any, ...] = roles.layers
         layers = tuple(layer for layer in candidates if isinstance(layer, ILayer))
         kept = Roles(
@@ -115,6 +124,8 @@ class TrialStart:
         ]
         with self._collecting("The policies failed"):
             self._findings += _idle_rules(assembly, specs)
+            if not settings.auth.is_used and roles.token_verifier is None:
+                self._findings += await _empty_offer(assembly, settings, specs)
         with self._collecting("The extensions failed"):
             ExtensionMethods(_valid(roles.extensions, check_extension), assembly.binder, assembly.inflight)
         with self._collecting("The authentication failed"):
@@ -193,6 +204,20 @@ def _idle_rules(assembly: ServerAssembly, specs: Sequence[FeatureSpec]) -> Itera
         yield from idle_rules("authorization", authorization.policy.idle(specs))
     quotas = [layer for layer in assembly.layers if isinstance(layer, QuotaLayer)]
     yield from idle_rules("quotas", (rule.name for layer in quotas for rule in layer.idle))
+
+
+async def _empty_offer(
+    assembly: ServerAssembly, settings: ServerSettings, specs: Sequence[FeatureSpec]
+) -> list[Finding]:
+    """Warn if the policy leaves nothing to clients that have no token."""
+    authorization, caller = assembly.authorization, settings.stdio.caller
+    if not specs or authorization is None or any(await authorization.allowed(caller, specs)):
+        return []
+    problem = (
+        f"The policy leaves clients over stdio with nothing: no rule allows {caller.subject} any feature; set "
+        "stdio.principal, or allow features for anonymous clients"
+    )
+    return [Finding(Severity.WARNING, problem)]
 
 
 def _error(message: str) -> Finding:

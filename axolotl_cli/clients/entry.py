@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from axolotl_cli.clients.client import Client
-from axolotl_cli.options import Transport
+from axolotl_cli.options import FileOptions, Transport
 from axolotl_cli.runtime import load_server_settings
 from axolotl_cli.serving.address import address_of
 from axolotl_cli.target import ChosenTarget, resolve_target
@@ -52,7 +52,9 @@ def is_secret_url(value: str) -> bool:
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL: Final = re.compile(r"https?://[^\s/]\S*")
-_ON_COMMAND_LINE: Final = frozenset({"AXOLOTL_ENV_FILE", "AXOLOTL_TARGET", "AXOLOTL_TOOLSETS"})
+_ON_COMMAND_LINE: Final = frozenset(
+    {"AXOLOTL_ENV_FILE", "AXOLOTL_PROFILE", "AXOLOTL_SETTINGS", "AXOLOTL_TARGET", "AXOLOTL_TOOLSETS"}
+)
 """Variables whose values become part of the command line."""
 
 
@@ -172,7 +174,7 @@ class EntryRequest:
 
     target: str | None
     toolsets: Sequence[str] | None
-    env_file: Path | None
+    files: FileOptions
     name: str | None
     transport: Transport | None
     url: str | None
@@ -190,7 +192,7 @@ def entry_for(client: Client, request: EntryRequest) -> ClientEntry:
     """Describe a server for a client, after loading its target and settings to find mistakes."""
     _refuse_unused(request)
     if not request.is_http:
-        target = resolve_target(request.target, request.toolsets, env_file=request.env_file)
+        target = resolve_target(request.target, request.toolsets, files=request.files)
         settings = load_server_settings(target)
         name = _name(request, settings.server.name)
         return over_stdio(
@@ -198,7 +200,7 @@ def entry_for(client: Client, request: EntryRequest) -> ClientEntry:
         )
     if request.url is not None:
         return over_http(client, _name_of_url(request), request.url, request.token_variable)
-    settings = load_server_settings(resolve_target(request.target, request.toolsets, env_file=request.env_file))
+    settings = load_server_settings(resolve_target(request.target, request.toolsets, files=request.files))
     return over_http(client, _name(request, settings.server.name), _address(settings.http), request.token_variable)
 
 
@@ -212,8 +214,14 @@ def _refuse_unused(request: EntryRequest) -> None:
 def _arguments(target: ChosenTarget, request: EntryRequest) -> list[str]:
     """Name the target even if it is the default one, so that the client starts what was loaded here."""
     toolsets = [word for name in target.toolsets for word in ("--toolset", name)]
-    env_file = [] if request.env_file is None else ["--env-file", str(request.env_file.absolute())]
-    return ["serve", target.name, *toolsets, *env_file]
+    return ["serve", target.name, *toolsets, *_file_options(target.files)]
+
+
+def _file_options(files: FileOptions) -> list[str]:
+    env_file = [] if files.env_file is None else ["--env-file", str(files.env_file)]
+    settings = [] if files.settings is None else ["--settings", str(files.settings)]
+    profile = [] if files.profile is None else ["--profile", files.profile]
+    return [*env_file, *settings, *profile]
 
 
 def _name(request: EntryRequest, own_name: str) -> str:
@@ -223,7 +231,7 @@ def _name(request: EntryRequest, own_name: str) -> str:
 def _name_of_url(request: EntryRequest) -> str:
     if request.name is not None:
         return check_name(request.name)
-    target = resolve_target(request.target, request.toolsets, env_file=request.env_file, is_required=False)
+    target = resolve_target(request.target, request.toolsets, files=request.files, is_required=False)
     if not target.name:
         raise ConfigurationError("The server at this URL needs a name: use --name")
     return suggested_name(load_server_settings(target).server.name)

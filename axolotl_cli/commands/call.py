@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import Answers, AsJson, EnvFile, FirstTarget, ToolSets
+from axolotl_cli.options import Answers, AsJson, EnvFile, FileOptions, FirstTarget, Profile, SettingsFile, ToolSets
+from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
@@ -21,8 +22,14 @@ def call(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tool.")],
     arguments: Arguments = None,
     *,
+    subject: Subject = None,
+    role: Roles = None,
+    scope: Scopes = None,
+    tenant: Tenant = None,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     answer: Answers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -36,8 +43,15 @@ def call(
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_arguments(arguments or [], _schema_of(host, name))}
 
-    chosen = resolve_target(target, toolset, env_file=env_file)
-    result = send_request(chosen, "tools/call", prepare, answer or [], None if as_json else _print_result)
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    result = send_request(
+        chosen,
+        "tools/call",
+        prepare,
+        answer or [],
+        None if as_json else _print_result,
+        principal=chosen_principal(subject, scope, role, tenant),
+    )
     raise typer.Exit(ExitCode.TOOL_FAILED if result.get("isError") else ExitCode.DONE)
 
 
@@ -46,8 +60,14 @@ def prompt(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the prompt.")],
     arguments: Arguments = None,
     *,
+    subject: Subject = None,
+    role: Roles = None,
+    scope: Scopes = None,
+    tenant: Tenant = None,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     answer: Answers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,16 +81,29 @@ def prompt(
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_texts(arguments or [])}
 
-    chosen = resolve_target(target, toolset, env_file=env_file)
-    send_request(chosen, "prompts/get", prepare, answer or [], None if as_json else _print_messages)
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    send_request(
+        chosen,
+        "prompts/get",
+        prepare,
+        answer or [],
+        None if as_json else _print_messages,
+        principal=chosen_principal(subject, scope, role, tenant),
+    )
 
 
 def read(
     target: FirstTarget,
     uri: Annotated[str, typer.Argument(metavar="URI", help="The URI of a resource, or one that matches a template.")],
     *,
+    subject: Subject = None,
+    role: Roles = None,
+    scope: Scopes = None,
+    tenant: Tenant = None,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     answer: Answers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -84,8 +117,15 @@ def read(
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"uri": as_text(uri)}
 
-    chosen = resolve_target(target, toolset, env_file=env_file)
-    send_request(chosen, "resources/read", prepare, answer or [], None if as_json else _print_contents)
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    send_request(
+        chosen,
+        "resources/read",
+        prepare,
+        answer or [],
+        None if as_json else _print_contents,
+        principal=chosen_principal(subject, scope, role, tenant),
+    )
 
 
 def _schema_of(host: "ServerHost", name: str) -> Mapping[str, Any]:

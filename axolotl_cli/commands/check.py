@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.checking.findings import Finding
@@ -21,6 +21,8 @@ def check(
     *,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -30,7 +32,7 @@ def check(
     """
     from axolotl_cli.target import resolve_target
 
-    chosen = resolve_target(target, toolset, env_file=env_file)
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
     trial = _try_to_start(chosen)
     findings = [*trial.findings, *_unknown_variables(context, chosen)]
     failed = any(strict or finding.severity == "error" for finding in findings)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axolotl_cli.options import AsJson, EnvFile, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.target import ChosenTarget
@@ -28,6 +28,8 @@ def show(
     *,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     origin: Annotated[bool, typer.Option("--origin", help="Show where each value comes from.")] = False,
     everything: Annotated[
         bool, typer.Option("--all/--changed", help="Show all values, or only those that are set.")
@@ -39,7 +41,7 @@ def show(
     from axolotl_cli.views.setting_values import unknown_variables_of
     from axolotl_server.configuration.origins import DEFAULT
 
-    chosen = resolve_target(target, toolset, env_file=env_file, is_required=False)
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile), is_required=False)
     values = _values(chosen)
     shown = [value for value in values if everything or value.origin != DEFAULT]
     facts = _facts(chosen)
@@ -89,5 +91,6 @@ def _facts(target: "ChosenTarget") -> dict[str, Any]:
     return {
         "target": target.name or None,
         "file": None if file.path is None else file_name(file.path),
+        **({} if file.profile is None else {"profile": file.profile}),
         "env_file": None if env_file is None else file_name(env_file.path),
     }

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets
+from axolotl_cli.options import EnvFile, FileOptions, Level, LogLevel, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 
 def dev(
@@ -23,15 +24,28 @@ def dev(
     show_arguments: Annotated[
         bool, typer.Option("--show-arguments", help="Print the arguments of calls, except sensitive ones.")
     ] = False,
+    subject: Subject = None,
+    role: Roles = None,
+    scope: Scopes = None,
+    tenant: Tenant = None,
     toolset: ToolSets = None,
     log_level: LogLevel = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
 ) -> None:
     """Serve on this machine with hot reload, a line for each call, and a console at /console."""
     from axolotl_cli.development.reloader import serve_with_reload
 
     http = {key: value for key, value in (("host", host), ("port", port), ("path", path)) if value is not None}
-    serve_with_reload(target, toolset, _flags(http, log_level, show_arguments), env_file, watch or [])
+    serve_with_reload(
+        target,
+        toolset,
+        _flags(http, log_level, show_arguments),
+        FileOptions(env_file, settings, profile),
+        watch or [],
+        principal=chosen_principal(subject, scope, role, tenant),
+    )
 
 
 def _flags(http: dict[str, Any], log_level: Level | None, show_arguments: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile
 from axolotl_cli.text import one_line
 
 
@@ -23,6 +23,8 @@ def health(
         float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the response.")
     ] = 5.0,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     as_json: AsJson = False,
 ) -> None:
     """Check whether a running server is ready.
@@ -32,7 +34,7 @@ def health(
     from axolotl_cli.serving.health_probe import Unreachable, ask_health, full_url, health_url
 
     try:
-        address = health_url(env_file) if url is None else full_url(url)
+        address = health_url(FileOptions(env_file, settings, profile)) if url is None else full_url(url)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     try:

@@ -14,7 +14,10 @@ from axolotl_cli.options import (
     EntryUrl,
     EntryVariables,
     EnvFile,
+    FileOptions,
+    Profile,
     Scope,
+    SettingsFile,
     Target,
     TokenVariable,
     ToolSets,
@@ -53,6 +56,8 @@ def install(
     force: Annotated[bool, typer.Option("--force", help="Replace a different server of the same name.")] = False,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
 ) -> None:
     """Add a server to the configuration of an MCP client; by default, only print the entry.
 
@@ -63,7 +68,8 @@ def install(
     from axolotl_cli.clients.entry import EntryRequest, entry_for
 
     path = _path(client, scope, config, write)
-    request = EntryRequest(target, toolset, env_file, name, transport, url, token_env, env or (), with_secrets)
+    files = FileOptions(env_file, settings, profile)
+    request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets)
     entry = entry_for(CLIENTS[client], request)
     if write and path is not None:
         inside = Path.cwd() if scope is Scope.PROJECT and config is None else None
@@ -151,14 +157,25 @@ def client_manifest(
     with_secrets: WithSecrets = False,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
 ) -> None:
     """Print the configuration for a client: how to start the server, or its URL."""
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.entry import EntryRequest, entry_for
     from axolotl_cli.output import print_json
 
-    request = EntryRequest(target, toolset, env_file, name, transport, url, token_env, env or (), with_secrets)
+    files = FileOptions(env_file, settings, profile)
+    request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets)
     print_json(entry_for(CLIENTS[ClientName.JSON], request).document)
+
+
+_PackageVariables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env", metavar="NAME", help="An environment variable that users of a package have to set; can be repeated."
+    ),
+]
 
 
 @manifest.command("server.json")
@@ -185,19 +202,14 @@ def registry_manifest(
             help="An argument for the program in the package; can be repeated. Defaults to serve for an image.",
         ),
     ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env",
-            metavar="NAME",
-            help="An environment variable that users of a package have to set; can be repeated.",
-        ),
-    ] = None,
+    env: _PackageVariables = None,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="The public URL of the server.")] = None,
     repository: Annotated[
         str | None, typer.Option("--repository", metavar="URL", help="The source repository, on GitHub or GitLab.")
     ] = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
 ) -> None:
     """Print the server.json for the MCP registry, with name, version and description from the settings."""
     from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
@@ -206,7 +218,8 @@ def registry_manifest(
     from axolotl_cli.target import resolve_target
 
     publication = Publication(name, package or (), argument or (), env or (), url, repository)
-    document = server_manifest(load_server_settings(resolve_target(target, env_file=env_file)), publication)
+    chosen = resolve_target(target, files=FileOptions(env_file, settings, profile))
+    document = server_manifest(load_server_settings(chosen), publication)
     print_json(document)
     for proof in ownership_proofs(document):
         typer.echo(proof, err=True)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 if TYPE_CHECKING:
     from axolotl_cli.views.offer import Offer
@@ -11,24 +12,37 @@ if TYPE_CHECKING:
 
 
 def list_features(
-    target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False
+    target: Target = None,
+    *,
+    subject: Subject = None,
+    role: Roles = None,
+    scope: Scopes = None,
+    tenant: Tenant = None,
+    toolset: ToolSets = None,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+    as_json: AsJson = False,
 ) -> None:
-    """List the tools, prompts and resources of a container."""
+    """List the tools, prompts and resources of a container; with --as, those that the principal may use."""
     from axolotl_cli.output import print_json
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    offer = with_host(resolve_target(target, toolset, env_file=env_file), _describe)
+    principal = chosen_principal(subject, scope, role, tenant)
+
+    async def describe_features(host: "ServerHost") -> "Offer":
+        from axolotl_cli.views.offer import describe, describe_for
+
+        return describe(host) if principal is None else await describe_for(principal, host)
+
+    offer = with_host(
+        resolve_target(target, toolset, files=FileOptions(env_file, settings, profile)), describe_features
+    )
     if as_json:
         print_json({kind: [_summary(feature) for feature in features] for kind, features in offer.items()})
     else:
         _print_tables(offer)
-
-
-async def _describe(host: "ServerHost") -> "Offer":
-    from axolotl_cli.views.offer import describe
-
-    return describe(host)
 
 
 def _summary(feature: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,12 +102,20 @@ def _headline(feature: Mapping[str, Any]) -> str:
     return sentence + stop.strip() or feature["title"] or ""
 
 
-def inspect(target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False) -> None:
+def inspect(
+    target: Target = None,
+    *,
+    toolset: ToolSets = None,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+    as_json: AsJson = False,
+) -> None:
     """Show a server in full: identity, settings, and all features with schemas, layers and limits."""
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    chosen = resolve_target(target, toolset, env_file=env_file)
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
     report = {"target": chosen.name, **with_host(chosen, _inspect)}
     if as_json:
         from axolotl_cli.output import print_json

@@ -1,17 +1,16 @@
 """`axolotl policy`: authorization decisions and the rules behind them."""
 
-from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, ToolSets
+from axolotl_cli.principal import Roles, Scopes, Tenant, read_principal
 
 if TYPE_CHECKING:
     from axolotl_cli.views.verdict import Verdict
-    from axolotl_core.protocol.identity import Principal
     from axolotl_server.host import ServerHost
 
 _DENIED: Final = 1
@@ -46,11 +45,9 @@ def explain(
             help='The principal: a subject, or JSON such as {"subject": "ada", "roles": ["admin"]}.',
         ),
     ],
-    scope: Annotated[
-        list[str] | None, typer.Option("--scope", help="A scope of the principal; can be repeated.")
-    ] = None,
-    role: Annotated[list[str] | None, typer.Option("--role", help="A role of the principal; can be repeated.")] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="The tenant of the principal.")] = None,
+    scope: Scopes = None,
+    role: Roles = None,
+    tenant: Tenant = None,
     kind: Annotated[FeatureKind, typer.Option("--kind", help="The kind of feature.")] = FeatureKind.TOOL,
     target: Annotated[
         str | None,
@@ -58,6 +55,8 @@ def explain(
     ] = None,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain whether a principal may use a tool, prompt or resource, and which rule decides.
@@ -67,14 +66,14 @@ def explain(
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    principal = _principal(subject, scope or (), role or (), tenant)
+    principal = read_principal(subject, scope or (), role or (), tenant)
 
     async def work(host: "ServerHost") -> "Verdict | str":
         from axolotl_cli.views.verdict import explain_decision
 
         return await explain_decision(host, principal, kind.value, name)
 
-    verdict = with_host(resolve_target(target, toolset, env_file=env_file), work)
+    verdict = with_host(resolve_target(target, toolset, files=FileOptions(env_file, settings, profile)), work)
     if isinstance(verdict, str):
         from axolotl_cli.text import report
 
@@ -82,38 +81,6 @@ def explain(
         raise typer.Exit(ExitCode.REFUSED)
     _print(verdict, as_json)
     raise typer.Exit(ExitCode.DONE if verdict.allowed else _DENIED)
-
-
-def _principal(text: str, scopes: Iterable[str], roles: Iterable[str], tenant: str | None) -> "Principal":
-    from pydantic import ValidationError
-
-    from axolotl_core.protocol.identity import Principal
-    from axolotl_server.settings.policies import PrincipalSettings
-
-    fields = _fields(text)
-    claims = fields.pop("claims", {})
-    try:
-        one = PrincipalSettings.model_validate(fields).principal
-    except ValidationError as error:
-        raise typer.BadParameter("; ".join(_finding(one) for one in error.errors()), param_hint="--as") from None
-    return Principal(one.subject, tenant or one.tenant, one.scopes | {*scopes}, one.roles | {*roles}, claims)
-
-
-def _fields(text: str) -> dict[str, Any]:
-    import json
-
-    if not text.lstrip().startswith("{"):
-        return {"subject": text}
-    try:
-        fields: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"this is not JSON: {error}", param_hint="--as") from None
-    return fields
-
-
-def _finding(finding: Any) -> str:
-    place = ".".join(map(str, finding["loc"]))
-    return f"{place}: {finding['msg']}" if place else str(finding["msg"])
 
 
 def _print(verdict: "Verdict", as_json: bool) -> None:

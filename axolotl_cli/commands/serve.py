@@ -5,7 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets, Transport
+from axolotl_cli.options import (
+    EnvFile,
+    FileOptions,
+    Level,
+    LogLevel,
+    Profile,
+    SettingsFile,
+    Target,
+    ToolSets,
+    Transport,
+)
 
 
 def serve(
@@ -25,6 +35,8 @@ def serve(
     toolset: ToolSets = None,
     log_level: LogLevel = None,
     env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve example tools instead of a target.")] = False,
 ) -> None:
     """Serve the tools, prompts and resources of a container."""
@@ -40,11 +52,11 @@ def serve(
     if transport is Transport.STDIO:
         from axolotl_cli.serving.stdio import serve_over_stdio
 
-        serve_over_stdio(target, toolset, _flags(http, log_level), env_file)
+        serve_over_stdio(target, toolset, _flags(http, log_level), FileOptions(env_file, settings, profile))
     else:
         from axolotl_cli.serving.http import serve_over_http
 
-        serve_over_http(target, toolset, _flags(http, log_level), env_file)
+        serve_over_http(target, toolset, _flags(http, log_level), FileOptions(env_file, settings, profile))
 
 
 def _starter(target: str | None) -> str:

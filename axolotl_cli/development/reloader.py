@@ -8,10 +8,12 @@ from typing import Any, Final
 from axolotl_cli.development.file_watch import changes_in, project_directories, require_watchfiles
 from axolotl_cli.development.report import DevReport
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.serving.supervisor import Supervisor, sessions_directory
 from axolotl_cli.serving.worker_process import WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.identity import Principal
 from axolotl_server.urls import is_loopback
 
 _DRAIN_SECONDS: Final = 300.0
@@ -22,13 +24,15 @@ def serve_with_reload(
     target: str | None,
     toolsets: Sequence[str] | None,
     flags: Mapping[str, Any],
-    env_file: Path | None,
+    files: FileOptions,
     watched: Sequence[Path],
+    *,
+    principal: Principal | None = None,
 ) -> None:
     """Serve and reload until the process is stopped."""
     require_watchfiles()
     watched = [path.absolute() for path in watched]
-    chosen = resolve_target(target, toolsets, flags, env_file)
+    chosen = resolve_target(target, toolsets, flags, files, is_dev=True)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     if not is_loopback(early.http.host):
@@ -42,11 +46,17 @@ def serve_with_reload(
             chosen.argument,
             chosen.toolsets,
             {**flags, "http": http},
-            None if chosen.env_file is None else str(chosen.env_file),
+            chosen.files_as_text,
             is_development=True,
             sessions_directory=directory,
+            principal=None if principal is None else _as_json(principal),
         )
         asyncio.run(_supervise(order, directories))
+
+
+def _as_json(principal: Principal) -> dict[str, Any]:
+    lists = {"scopes": sorted(principal.scopes), "roles": sorted(principal.roles)}
+    return {"subject": principal.subject, "tenant": principal.tenant, **lists, "claims": dict(principal.claims)}
 
 
 async def _supervise(order: WorkerOrder, directories: Sequence[Path]) -> None:

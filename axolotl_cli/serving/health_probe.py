@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from axolotl_cli.options import FileOptions
 
-def health_url(env_file: Path | None) -> str:
+
+def health_url(files: FileOptions) -> str:
     """Return the URL of the readiness route, according to the settings.
 
     Settings of the container do not count, because reading them would start half a server.
@@ -18,7 +19,7 @@ def health_url(env_file: Path | None) -> str:
     from axolotl_cli.target import resolve_target
     from axolotl_core.errors import ConfigurationError
 
-    settings = resolve_target(None, env_file=env_file, is_required=False).settings
+    settings = resolve_target(None, files=files, is_required=False).settings
     if settings.http.port == 0:
         raise ConfigurationError("http.port is 0, so the port is not known: name the server with --url")
     if settings.health.ready_path not in settings.health.paths:

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any
 
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import print_banner
@@ -20,10 +20,10 @@ from axolotl_server.stores.assembly import load_redis
 
 
 def serve_over_http(
-    target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None
+    target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], files: FileOptions
 ) -> None:
     """Serve any number of clients at a URL."""
-    chosen = resolve_target(target, toolsets, flags, env_file)
+    chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     if early.http.workers > 1:

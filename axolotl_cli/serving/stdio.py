@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run, serving
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
@@ -24,13 +24,13 @@ from axolotl_server.transports.stdio import serve_stdio
 
 
 def serve_over_stdio(
-    target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None
+    target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], files: FileOptions
 ) -> None:
     """Serve one client, the process at the other end of stdin and stdout."""
     parent = os.getppid()
     _require_open_streams()
     streams = claim_standard_streams()
-    chosen = resolve_target(target, toolsets, flags, env_file)
+    chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     run(_serve(chosen.load(), streams, parent))

@@ -371,7 +371,7 @@ def serve_by_workers(chosen: ChosenTarget) -> None:
             chosen.argument,
             chosen.toolsets,
             {**chosen.flags, "http": {**chosen.flags.get("http", {}), "workers": count}},
-            None if chosen.env_file is None else str(chosen.env_file),
+            chosen.files_as_text,
             sessions_directory=directory,
         )
         code = asyncio.run(_supervise(order, count))

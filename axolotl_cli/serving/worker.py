@@ -12,12 +12,15 @@ from typing import Any, Final, NoReturn
 
 from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.asgi.http import PrincipalGate
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
@@ -37,14 +40,28 @@ def main(arguments: list[str]) -> None:
     for descriptor in (*map(int, arguments), order.board):
         os.set_inheritable(descriptor, False)  # programs that tools start must not talk to the supervisor
     try:
-        env_file = None if order.env_file is None else Path(order.env_file)
-        target = resolve_target(order.target, order.toolsets, order.flags, env_file)
+        target = resolve_target(order.target, order.toolsets, order.flags, _files(order), is_dev=order.is_development)
         early = target.settings
         start_logging(early.log_level, early.log)
         load_redis(early.redis)
-        run(_Worker(order, target.load(partial(_adapt, order))).serve(end, listener))
+        host = target.load(partial(_adapt, order))
+        if order.principal is not None:
+            host.authenticator = PrincipalGate(_principal(order.principal))
+        run(_Worker(order, host).serve(end, listener))
     except Exception as error:
         _fail(error, end, order)
+
+
+def _files(order: WorkerOrder) -> FileOptions:
+    env_file, settings = (
+        None if path is None else Path(path) for path in map(order.files.get, ("env_file", "settings"))
+    )
+    return FileOptions(env_file, settings, order.files.get("profile"))
+
+
+def _principal(fields: Mapping[str, Any]) -> Principal:
+    scopes, roles = frozenset(fields["scopes"]), frozenset(fields["roles"])
+    return Principal(fields["subject"], fields["tenant"], scopes, roles, fields["claims"])
 
 
 def _fail(error: Exception, end: socket.socket, order: WorkerOrder) -> NoReturn:

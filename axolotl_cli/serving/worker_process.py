@@ -74,7 +74,8 @@ class WorkerOrder:
     target: str | None
     toolsets: Sequence[str]
     flags: Mapping[str, Any]
-    env_file: str | None
+    files: Mapping[str, str | None]
+    """The options of the command line that name files, and the profile."""
     is_development: bool = False
     """Whether to print calls, to describe the features, and to let newer code take over at once."""
     state_key: str = ""
@@ -85,6 +86,8 @@ class WorkerOrder:
     """The descriptor of the connection board, which the worker inherits."""
     number: int = 0
     """The number of the worker among those that run."""
+    principal: Mapping[str, Any] | None = None
+    """The principal of all requests in development, if the command line names one."""
 
     @classmethod
     def receive(cls, end: socket.socket) -> Self:

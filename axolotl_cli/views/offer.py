@@ -1,6 +1,7 @@
 """Descriptions of the features that a server offers, for `list` and `inspect`."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import compress
 from typing import Any, TypeAlias
 
 from msgspec.structs import asdict
@@ -14,6 +15,7 @@ from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
 from axolotl_core.features.spec import ToolSpec
+from axolotl_core.protocol.identity import Principal
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.roles import FeatureSet
@@ -32,6 +34,24 @@ def describe(host: ServerHost) -> Offer:
         "resources": [{**_common(one, resources), **_resource(one.spec)} for one in host.resources.bindings()],
         "templates": [{**_common(one, resources), **_template(one.spec)} for one in host.templates.bindings()],
     }
+
+
+async def describe_for(principal: Principal, host: ServerHost) -> Offer:
+    """Describe what a principal may use."""
+    authorization = host.catalogue.authorization
+    if authorization is None:
+        return describe(host)
+    catalogues = {
+        "tools": host.catalogue.bindings(),
+        "prompts": host.prompts.bindings(),
+        "resources": host.resources.bindings(),
+        "templates": host.templates.bindings(),
+    }
+    visible = {}
+    for kind, features in describe(host).items():
+        allowed = await authorization.allowed(principal, [binding.spec for binding in catalogues[kind]])
+        visible[kind] = list(compress(features, allowed))
+    return visible
 
 
 def counts(offer: Mapping[str, Any]) -> dict[str, int]:

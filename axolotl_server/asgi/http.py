@@ -200,6 +200,20 @@ class IAuthenticator(Protocol):
         ...
 
 
+class PrincipalGate:
+    """Authenticates every request as one principal, in development."""
+
+    def __init__(self, principal: Principal) -> None:
+        self._principal = principal
+
+    async def admit(self, credentials: bytes | None, client: Sequence[Any] | None = None) -> Principal:
+        return self._principal
+
+    def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
+        missing = ", ".join(sorted({*scopes} - self._principal.scopes))
+        return HttpRefusal(403, f"{self._principal.subject} lacks these scopes: {missing}")
+
+
 class Route(msgspec.Struct, frozen=True):
     """A page or resource that is served at one path, besides the MCP endpoint."""
 

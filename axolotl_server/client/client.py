@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from dependency_injector import containers
@@ -16,6 +17,8 @@ from axolotl_server.client.outcomes import (
     ResourceOutcome,
 )
 from axolotl_server.client.requests import Listening, OnNotification, Requests, is_asking, is_task, unanswered
+from axolotl_server.configuration.origins import combine
+from axolotl_server.configuration.settings_file import read_settings_file, split_settings
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
 from axolotl_server.methods.subscriptions import Listable
@@ -215,17 +218,24 @@ class InProcessClient:
 async def connect(
     container: containers.Container,
     *,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | str | Path | None = None,
+    profile: str | None = None,
     toolsets: Sequence[str] = (),
     principal: Principal = ANONYMOUS,
     answer: Answering | None = None,
     capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[InProcessClient]:
-    """Start the server of a container and connect to it; `settings` has the form of the settings file.
+    """Start the server of a container and connect to it.
 
-    `answer` and `capabilities` are those of `InProcessClient`.
+    `settings` is the path of a settings file or has the form of one, and `profile` selects one of its profiles.
+    Environment variables have no effect. `answer` and `capabilities` are those of `InProcessClient`.
     """
-    async with ServerHost(container, flags=settings, toolsets=toolsets) as host:
+    is_file = isinstance(settings, str | Path)
+    read = read_settings_file(Path(settings)) if isinstance(settings, str | Path) else split_settings(settings or {})
+    chosen = read.select(profile)
+    flags, file = (None, chosen) if is_file else (combine(chosen.sources).values, None)
+    names = toolsets or chosen.toolset_names
+    async with ServerHost(container, flags=flags, file=file, toolsets=names, environment={}) as host:
         client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities)
         try:
             yield client

@@ -53,12 +53,17 @@ _OWN_KEYS: Final = {
     "toolset": {"type": "string", "description": "The tool sets to serve, separated by commas. Defaults to all."},
 }
 
+_PROFILES: Final = "Settings that override the others if the profile of that name is selected."
+
 
 def file_schema() -> dict[str, Any]:
     """Describe `axolotl.toml`, or the table `tool.axolotl` of `pyproject.toml`."""
     schema = ServerSettings.model_json_schema(schema_generator=_FileSchema)
     described = {"$schema": _DIALECT, "title": "Settings of an Axolotl server"}
-    return {**described, **schema, **described, "properties": {**_OWN_KEYS, **schema["properties"]}}
+    settings = {**_OWN_KEYS, **schema["properties"]}
+    profile = {"type": "object", "properties": settings, "additionalProperties": False}
+    profiles = {"type": "object", "additionalProperties": profile, "description": _PROFILES}
+    return {**described, **schema, **described, "properties": {**settings, "profile": profiles}}
 
 
 class _FileSchema(GenerateJsonSchema):

@@ -58,13 +58,14 @@ def load_settings(
     flags: Mapping[str, Any] | None = None,
     file: FileSettings | None = None,
     container: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> ServerSettings:
     """Combine all sources and validate the result.
 
     Raises a ConfigurationError if a value is wrong or a key unknown. It names the setting, its origin and the nearest
-    valid key.
+    valid key. `environment` replaces the variables of the process.
     """
-    return load_with_origins(flags=flags, file=file, container=container).settings
+    return load_with_origins(flags=flags, file=file, container=container, environment=environment).settings
 
 
 def load_with_origins(
@@ -72,25 +73,27 @@ def load_with_origins(
     flags: Mapping[str, Any] | None = None,
     file: FileSettings | None = None,
     container: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> LoadedSettings:
     """Load settings like `load_settings`, and remember where each one comes from."""
+    environment = os.environ if environment is None else environment
     file = file or FileSettings()
     findings: list[str] = []
     sources = [
         SourceValues(container or {}, lambda keys: CONTAINER),
-        SourceValues(file.values, file.locate),
-        *_variables(file, findings),
+        *file.sources,
+        *_variables(file, environment, findings),
         SourceValues(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))),
     ]
     combined = combine(find_secret_files(_fold_tool_names(source), ServerSettings, findings) for source in sources)
     return _validate(combined, findings)
 
 
-def _variables(file: FileSettings, findings: list[str]) -> Iterator[SourceValues]:
+def _variables(file: FileSettings, environment: Mapping[str, str], findings: list[str]) -> Iterator[SourceValues]:
     """Read variables; those of the environment win over those of the file."""
     if file.env_file is not None:
         yield read_variables(file.env_file.variables, file.env_file.locate, findings)
-    yield read_variables(os.environ, partial(Origin, Source.ENVIRONMENT), findings)
+    yield read_variables(environment, partial(Origin, Source.ENVIRONMENT), findings)
 
 
 def _fold_tool_names(source: SourceValues) -> SourceValues:

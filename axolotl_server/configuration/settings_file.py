@@ -5,15 +5,18 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.names import nearest
 from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.origins import Keys, Origin, SecretValues, Source, file_name
+from axolotl_server.configuration.origins import Keys, Origin, SecretValues, Source, SourceValues, file_name
 
 _PROJECT_TABLE = ("tool", "axolotl")
+_OWN_KEYS: Final = ("target", "toolset")
+_PROFILES: Final = "profile"
 
 
 class FileSettings(SecretValues, frozen=True):
@@ -27,6 +30,43 @@ class FileSettings(SecretValues, frozen=True):
     """The table of the file that contains the settings."""
     env_file: EnvFile | None = None
     """The variables of a `.env` file, if one is used."""
+    profiles: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)
+    """The tables `[profile.<name>]`, whose values override the others if the profile is selected."""
+    profile: str | None = None
+    """The name of the selected profile."""
+
+    @property
+    def toolset_names(self) -> tuple[str, ...]:
+        """The tool sets that the file selects."""
+        names = (name.strip() for name in (self.toolset or "").split(","))
+        return tuple(name for name in names if name)
+
+    @property
+    def sources(self) -> tuple[SourceValues, ...]:
+        """The values of the file, then those of the selected profile."""
+        base = SourceValues(self.values, self.locate)
+        if self.profile is None:
+            return (base,)
+        own = {key: value for key, value in self.profiles[self.profile].items() if key not in _OWN_KEYS}
+        return base, SourceValues(own, self._locate_in_profile)
+
+    def select(self, profile: str | None) -> "FileSettings":
+        """Select a profile, with its target and tool sets; raises a ConfigurationError if it does not exist."""
+        if profile is None:
+            return self
+        if profile not in self.profiles:
+            raise ConfigurationError(self._unknown_profile(profile))
+        own = self.profiles[profile]
+        target, toolset = own.get("target", self.target), own.get("toolset", self.toolset)
+        return msgspec.structs.replace(self, profile=profile, target=target, toolset=toolset)
+
+    def without(self, *sections: str) -> "FileSettings":
+        """Leave out sections, except those that the selected profile has too."""
+        kept = {} if self.profile is None else self.profiles[self.profile]
+        dropped = {name for name in sections if name not in kept}
+        return msgspec.structs.replace(
+            self, values={key: value for key, value in self.values.items() if key not in dropped}
+        )
 
     def locate(self, keys: Keys) -> Origin:
         """Find the line of a setting."""
@@ -36,6 +76,19 @@ class FileSettings(SecretValues, frozen=True):
 
         line = line_of(self.path, (*self.table, *keys))
         return Origin(Source.FILE, file_name(self.path) + (f":{line}" if line else ""))
+
+    def _locate_in_profile(self, keys: Keys) -> Origin:
+        place = self.locate((_PROFILES, str(self.profile), *keys)).place
+        return Origin(Source.FILE, f"{place}, profile {self.profile}")
+
+    def _unknown_profile(self, name: str) -> str:
+        place = "the settings" if self.path is None else file_name(self.path)
+        near = nearest(name, self.profiles)
+        if near is not None:
+            return f"There is no profile {name!r} in {place}; did you mean {near!r}?"
+        if self.profiles:
+            return f"There is no profile {name!r} in {place}; it has {', '.join(sorted(self.profiles))}"
+        return f"There is no profile {name!r}: {place} has no table [{_PROFILES}.{name}]"
 
 
 def find_file(directory: Path) -> FileSettings:
@@ -51,6 +104,16 @@ def find_file(directory: Path) -> FileSettings:
         if found is not None:
             return found
     return FileSettings()
+
+
+def read_settings_file(path: Path) -> FileSettings:
+    """Read a settings file of any name; raises a ConfigurationError if it is missing or not valid.
+
+    In a `pyproject.toml`, the settings are in `[tool.axolotl]`.
+    """
+    if path.name == "pyproject.toml":
+        return _in_project(path) or FileSettings(path, table=_PROJECT_TABLE)
+    return _split(path, _read(path))
 
 
 def _is_own(path: Path) -> bool:
@@ -78,9 +141,23 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _split(path: Path, table: dict[str, Any], place: tuple[str, ...] = ()) -> FileSettings:
+    return msgspec.structs.replace(split_settings(table, str(path)), path=path, table=place)
+
+
+def split_settings(table: Mapping[str, Any], name: str = "settings") -> FileSettings:
+    """Separate settings from the keys that are not settings: target, tool sets and profiles.
+
+    Raises a ConfigurationError, with the name of the source, if one of these has the wrong type.
+    """
     values = dict(table)
+    profiles = values.pop(_PROFILES, {})
+    tables = {f"{_PROFILES}.{one}": inner for one, inner in profiles.items()} if isinstance(profiles, Mapping) else {}
+    wrong = [place for place, inner in {_PROFILES: profiles, **tables}.items() if not isinstance(inner, Mapping)]
+    findings = [f"{name}: {place} must be a table" for place in wrong]
+    for place, inner in {"": values, **tables}.items():
+        keys = [key for key in _OWN_KEYS if isinstance(inner, Mapping) and not isinstance(inner.get(key, ""), str)]
+        findings += [f"{name}: {f'{place}.{key}'.lstrip('.')} must be a string" for key in keys]
+    if findings:
+        raise ConfigurationError(*findings)
     target, toolset = values.pop("target", None), values.pop("toolset", None)
-    for key, value in (("target", target), ("toolset", toolset)):
-        if value is not None and not isinstance(value, str):
-            raise ConfigurationError(f"{path}: {key} must be a string")
-    return FileSettings(path, target, toolset, values, place)
+    return FileSettings(None, target, toolset, values, profiles=profiles)

@@ -105,8 +105,8 @@ def _console_of(host: ServerHost, gate: IAuthenticator | None) -> "ConsoleRoutes
 
 
 def _gate_of(host: ServerHost) -> IAuthenticator | None:
-    if not is_authenticated(host):
-        return None
+    if host.authenticator is not None or not is_authenticated(host):
+        return host.authenticator
     from axolotl_server.authentication.assembly import make_gate
 
     made = make_gate(host.settings.auth, host.roles.token_verifier)

@@ -347,3 +347,38 @@ def test_lines_cannot_be_forged() -> None:
     assert "\n" not in line
     assert "\x1b[2J" not in line
     assert os.linesep not in line
+
+
+PRODUCTION = """
+[log]
+format = "json"
+
+[telemetry]
+traces = true
+
+[auth]
+resource = "https://mcp.example.com/mcp"
+issuers = ["https://login.example.com"]
+
+[authorization]
+default = "deny"
+
+[[authorization.rules]]
+name = "staff"
+effect = "allow"
+who = { roles = ["staff"] }
+
+[profile.dev.server]
+name = "development"
+"""
+
+
+def test_settings_for_production(processes: Processes, tmp_path: Path) -> None:
+    """Development uses its profile, needs no token, exports nothing, shows calls, and acts as the chosen principal."""
+    (tmp_path / "axolotl.toml").write_text(PRODUCTION, encoding="utf-8")
+    project = Project(processes, tmp_path, "--as", "ada", "--role", "staff")
+    banner = project.server.read_until(READY)
+    assert banner.startswith("development serves 3 tools at ")
+    project.url = banner.splitlines()[0].rpartition(" ")[2]
+    assert project.call("version") == "one"
+    assert "tester" in project.server.read_until("version")

@@ -40,7 +40,7 @@ def test_it_is_a_schema(schema: Any) -> None:
 
 def test_it_describes_everything(schema: Any) -> None:
     """All sections, the target and tool sets are included, and every key has a description."""
-    assert set(schema["properties"]) == {"target", "toolset", *ServerSettings.model_fields}
+    assert set(schema["properties"]) == {"target", "toolset", "profile", *ServerSettings.model_fields}
     nameless = [
         f"{name}.{key}"
         for name, definition in schema["$defs"].items()

@@ -57,7 +57,7 @@ class Setting:
 
 def settings_reference() -> str:
     """Build a table per section, and one for the keys outside of sections."""
-    schema = file_schema()
+    schema = _schema()
     parts = ["### Top level\n", table(_COLUMNS, [one.row for one in _own_keys(schema)])]
     for name, field in schema["properties"].items():
         if _table_in(field) is not None:
@@ -68,10 +68,16 @@ def settings_reference() -> str:
 
 def all_settings() -> list[Setting]:
     """List every setting of a server."""
-    schema = file_schema()
+    schema = _schema()
     sections = [name for name, field in schema["properties"].items() if _table_in(field) is not None]
     inside = [one for name in sections for one in _settings_in(name, schema["properties"][name], schema["$defs"])]
     return [*_own_keys(schema), *inside]
+
+
+def _schema() -> Field:
+    """Return the schema without profiles, which repeat all settings."""
+    schema = file_schema()
+    return {**schema, "properties": {name: one for name, one in schema["properties"].items() if name != "profile"}}
 
 
 def _own_keys(schema: Field) -> list[Setting]:

@@ -1,0 +1,127 @@
+"""`--as` and `--profile`: commands that act as a principal, and with settings for one situation."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+
+CODE = '''
+from dependency_injector import containers, providers
+from axolotl_core import ToolContext, prompt, resource, tool
+
+@tool
+async def greet(context: ToolContext) -> str:
+    """Greet."""
+    principal = context.principal
+    return f"{principal.subject} of {principal.tenant}"
+
+@prompt
+async def advice() -> str:
+    """Give advice."""
+    return "rest"
+
+@resource("notes://one")
+async def notes() -> str:
+    """Read notes."""
+    return "one"
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object(greet))
+    prompts = providers.List(providers.Object(advice))
+    resources = providers.List(providers.Object(notes))
+'''
+SETTINGS = """
+target = "acme.py"
+
+[audit]
+jsonl_path = "audit.jsonl"
+
+[authorization]
+default = "deny"
+
+[[authorization.rules]]
+name = "staff"
+effect = "allow"
+who = { roles = ["staff"] }
+
+[profile.open.authorization]
+default = "allow"
+rules = []
+"""
+STAFF = ("--as", "ada", "--role", "staff", "--tenant", "acme")
+REQUESTS = [("call", "greet"), ("prompt", "advice"), ("read", "notes://one")]
+
+
+@pytest.fixture(autouse=True)
+def _project(cli: CommandLine) -> None:
+    cli.write("acme.py", CODE)
+    cli.write("axolotl.toml", SETTINGS)
+
+
+@pytest.mark.parametrize(("command", "name"), REQUESTS)
+def test_a_principal_may_use_a_feature(cli: CommandLine, command: str, name: str) -> None:
+    """With --as, the request has this principal, and the audit log of the server is not touched."""
+    answer = cli(command, "-", name, *STAFF)
+    assert (answer.code, answer.stderr) == (0, "")
+    assert answer.stdout.strip() in {"ada of acme", "rest", "one"}
+    assert not list(cli.directory.glob("audit*"))
+
+
+@pytest.mark.parametrize(("command", "name"), REQUESTS)
+def test_a_hidden_feature_has_a_hint(cli: CommandLine, command: str, name: str) -> None:
+    """If the policy hides a feature from the developer at the shell, a hint says so and what to do."""
+    answer = cli(command, "-", name)
+    assert answer.code == 3
+    assert f"{name} exists, but the policy hides it from anonymous (denied by: default)" in answer.stderr
+    assert "Use --as SUBJECT" in answer.stderr
+
+
+def test_a_missing_feature_has_no_hint(cli: CommandLine) -> None:
+    """A feature that does not exist is only reported as missing."""
+    assert "the policy hides" not in cli("call", "-", "nothing").stderr
+
+
+def test_list_as_a_principal(cli: CommandLine) -> None:
+    """With --as, only what the principal may use is listed."""
+    assert "1 tool, 1 prompt, 1 resource" in cli("list").stdout
+    assert "1 tool, 1 prompt, 1 resource" in cli("list", *STAFF).stdout
+    assert json.loads(cli("list", "--as", "eve", "--json").stdout)["tools"] == []
+
+
+def test_roles_need_a_subject(cli: CommandLine) -> None:
+    """--role without --as is refused."""
+    answer = cli("list", "--role", "staff")
+    assert answer.code == 2
+    assert "add --as" in answer.stderr
+
+
+def test_check_warns_about_an_empty_offer(cli: CommandLine) -> None:
+    """A policy that leaves clients over stdio with nothing is worth a warning."""
+    assert "The policy leaves clients over stdio with nothing" in cli("check").stdout
+    assert "over stdio" not in cli("check", "--profile", "open").stdout
+
+
+def test_check_validates_all_profiles(cli: CommandLine) -> None:
+    """Mistakes in profiles that are not selected are found too."""
+    cli.write("axolotl.toml", SETTINGS + "\n[profile.later.http]\nprot = 1\n")
+    answer = cli("check")
+    assert answer.code == 2
+    assert "Setting http.prot is unknown; did you mean 'port'? (axolotl.toml:20, profile later)" in answer.stdout
+
+
+def test_profiles_and_settings_files(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile is selected by an option or a variable, and --settings names another file."""
+    assert cli("call", "-", "greet", "--profile", "open").code == 0
+    monkeypatch.setenv("AXOLOTL_PROFILE", "open")
+    assert cli("call", "-", "greet").code == 0
+    facts = json.loads(cli("config", "show", "--json").stdout)
+    assert facts["profile"] == "open"
+    monkeypatch.setenv("AXOLOTL_PROFILE", "opne")
+    assert "There is no profile 'opne' in axolotl.toml; did you mean 'open'?" in cli("check").stderr
+    monkeypatch.delenv("AXOLOTL_PROFILE")
+    cli.write("other.toml", 'target = "acme.py"\n[server]\nname = "other"\n')
+    facts = json.loads(cli("config", "show", "--json", "--settings", "other.toml").stdout)
+    assert Path(facts["file"]).name == "other.toml"
+    assert cli("call", "-", "greet", "--settings", "other.toml").stdout == "anonymous of None\n"
