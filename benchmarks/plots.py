@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape
 from benchmarks.model import Row
 from benchmarks.report import number, outcome
 
-_WIDTH: Final = 900
-_BARS_LEFT: Final = 290
+_WIDTH: Final = 920
+_BARS_LEFT: Final = 310
 _BARS_WIDTH: Final = 300
 _LINE: Final = 22
 _TITLE: Final = 34
@@ -61,6 +61,6 @@ def _bar(row: Row, top: int, largest: float) -> Iterator[str]:
 def _value(row: Row) -> str:
     if row.value is None:
         return outcome(row)
-    ratio = "" if row.ratio is None else f" = {number(row.ratio)} × {row.baseline}"
+    ratio = "" if row.ratio is None else f", {number(row.ratio)} × {row.baseline}"
     target = f", {outcome(row)}" if row.verdict else ""
     return f"{number(row.value)}{ratio}{target}"
