@@ -10,7 +10,7 @@ from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
 from axolotl_server.audit.log_files import LogLock, check_regular, previous_segments, segment_path, sync_directory
 from axolotl_server.audit.records import encode_note, encode_record, timestamp
-from axolotl_server.audit.recovery import Recovered, Unfinished, read_summary, recover
+from axolotl_server.audit.recovery import Recovered, Unfinished, recover
 from axolotl_server.audit.sinks import IRecordStore
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -53,9 +53,8 @@ class JsonlStore(IRecordStore):
             self._rotate()
         bodies = [encode_record(record) for record in records]
         self._write(bodies)
-        if self._unfinished or [record for record in records if record.event == "start"]:
-            for body in bodies:
-                self._unfinished.update_from(read_summary(body))
+        for record in records:
+            self._unfinished.note(record)
 
     def sync(self) -> None:
         _sync_data(self._descriptor)
@@ -153,7 +152,7 @@ class JsonlStore(IRecordStore):
             "open",
             algorithm=self._hashing.algorithm,
             kept_from=self._kept_from,
-            unfinished=list(self._unfinished.values()),
+            unfinished=self._unfinished.readable(),
         )
 
     def _note(self, event: str, **details: Any) -> bytes:

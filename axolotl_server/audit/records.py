@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ToolCall
-from axolotl_core.policies.audit import AuditEvent, AuditRecord
+from axolotl_core.policies.audit import AuditRecord
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.layers.audit import Describe
@@ -50,7 +50,7 @@ def encode_record(record: AuditRecord) -> bytes:
     try:
         encoded = _encode(record)
     except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
-        encoded = _encode(_without_surrogates(msgspec.structs.asdict(record)))
+        encoded = _encode(without_surrogates(msgspec.structs.asdict(record)))
     return encoded if encoded.isascii() and b"\x7f" not in encoded else _UNSAFE.sub(_escape, encoded)
 
 
@@ -63,7 +63,8 @@ def _escape(found: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(found[0].decode())
 
 
-def _without_surrogates(fields: dict[str, Any]) -> dict[str, Any]:
+def without_surrogates(fields: dict[str, Any]) -> dict[str, Any]:
+    """Escape lone surrogates in the texts of a record, and leave out fields without a value."""
     return {
         name: value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
         for name, value in fields.items()
@@ -93,21 +94,30 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
     definition = _definition_digest(spec)
 
     def describe(
-        call: ToolCall, call_id: str, event: AuditEvent, ending: Ending | None, seconds: float | None
+        call: ToolCall,
+        call_id: str,
+        ending: Ending | None,
+        seconds: float | None,
+        started: AuditRecord | None,
     ) -> AuditRecord:
         outcome, reason, rule = ending or _NO_ENDING
-        principal, raw = call.principal, call.raw
-        requested, trace_id = _requested_name_and_trace(call)
+        principal = call.principal
         duration = queued = None
         if seconds is not None:
             # Truncated to microseconds: `round` takes three times as long.
             duration, queued = int(seconds * 1e6) / 1e6, int(call.queued_seconds * 1e6) / 1e6
-        shown = redact(raw) if redact is not None and call.arguments is not None else None
-        digest = f"{algorithm}:{digest_of(canonical_json(raw))}"
+        if started is None:
+            raw = call.raw
+            requested, trace_id = _requested_name_and_trace(call)
+            shown = redact(raw) if redact is not None and call.arguments is not None else None
+            digest: str | None = f"{algorithm}:{digest_of(canonical_json(raw))}"
+        else:  # the request has not changed since
+            requested, trace_id = started.requested, started.trace_id
+            shown, digest = started.arguments, started.digest
         # Positional arguments take half the time of keywords, and every call makes a record.
         return AuditRecord(
             timestamp(),
-            event,
+            "start" if ending is None else "end",
             call_id,
             kind,
             name,

@@ -16,7 +16,7 @@ from axolotl_core.features.feature import Kind
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import RECORD_START, Chain, Hash, read_link
 from axolotl_server.audit.log_files import check_regular, previous_segments
-from axolotl_server.audit.records import timestamp
+from axolotl_server.audit.records import timestamp, without_surrogates
 
 
 class Start(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,6 +78,22 @@ class Unfinished(dict[str, Start]):
             self[line.call_id] = line.start(line.call_id)
         elif line.event == "end":
             self.pop(line.call_id, None)
+
+    def note(self, record: AuditRecord) -> None:
+        """Apply a record that was just written, without reading its line."""
+        event, call_id = record.event, record.call_id
+        if call_id is None:
+            return
+        if event == "end":
+            self.pop(call_id, None)
+        elif event == "start":
+            self[call_id] = Start(
+                call_id, record.time, record.kind, record.name, record.subject, record.tenant, record.issuer
+            )
+
+    def readable(self) -> list[Start]:
+        """Give the calls as a line can hold them: without lone surrogates, which UTF-8 cannot encode."""
+        return [Start(**without_surrogates(msgspec.structs.asdict(start))) for start in self.values()]
 
     def make_endings(self) -> list[AuditRecord]:
         """Make an end with the outcome `unknown` for each."""

@@ -63,6 +63,8 @@ Denial: TypeAlias = Forbidden | ProtocolError
 """The error that a denied call ends with."""
 
 _MAX_CONCURRENT_DECISIONS: Final = 32
+MAX_REMEMBERED: Final = 4096
+"""How many decisions of the rules are remembered; then all are dropped."""
 
 
 class GuardVerdict(NamedTuple):
@@ -71,6 +73,16 @@ class GuardVerdict(NamedTuple):
     spec: FeatureSpec
     denial: Denial | None
     """The error that the request ends with; None if it may pass."""
+
+
+class _Remembered(NamedTuple):
+    """A decision of the rules on one principal and one feature."""
+
+    principal: Principal
+    """Kept, so that no other principal gets its identity."""
+    decision: Decision
+    passed: GuardVerdict
+    """The verdict of the guard if the decision allows access."""
 
 
 class MissingScopes(Decision, frozen=True):
@@ -84,7 +96,8 @@ class Authorization:
     """Asks the authorizer, and makes the errors of denials."""
 
     def __init__(self, authorizer: IAuthorizer, settings: AuthorizationSettings, *, only_scopes: bool = False) -> None:
-        self._only_scopes = only_scopes
+        self.only_scopes: Final = only_scopes
+        """Whether features without scopes are open to everyone."""
         # A subclass may decide by more than the rules, so it is asked like any other authorizer.
         self.policy: Final = authorizer if type(authorizer) is DefaultAuthorizer else None
         """The rules of the settings, if they decide."""
@@ -93,10 +106,23 @@ class Authorization:
         self.hides_denied: Final = settings.denied_as == "not_found"
         """Whether a denied feature looks like one that does not exist."""
         self._authorizer = BoundedAuthorizer(authorizer, settings.timeout_seconds)
+        self._remembered: dict[tuple[int, FeatureSpec], _Remembered] = {}
+        """Decisions of the rules, by the identity of the principal: its claims cannot be hashed."""
 
     def restricts(self, spec: FeatureSpec) -> bool:
         """Tell whether some principal could be denied a feature."""
-        return not self._only_scopes or bool(subject_of(spec).feature.scopes)
+        return not self.only_scopes or bool(subject_of(spec).feature.scopes)
+
+    def passed(self, principal: Principal, spec: FeatureSpec) -> GuardVerdict | None:
+        """Give the verdict if the rules of the settings allow access and no scope is missing, without waiting.
+
+        A tool may change its scopes at any time, so they are compared with every call.
+        """
+        known = self._remembered.get((id(principal), spec)) or self._judge(principal, spec)
+        if known.decision.allowed is not True:
+            return None
+        scopes = spec.feature.scopes
+        return known.passed if not scopes or principal.scopes.issuperset(scopes) else None
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
         """Decide whether a principal may use a feature; if the authorizer fails, it may not.
@@ -104,19 +130,17 @@ class Authorization:
         The authorizer is always asked, so that all decisions take the same time. Then the scopes of the feature count.
         """
         if self.policy is not None:
-            decision = self.policy.judge(principal, spec)
+            decision = (self._remembered.get((id(principal), spec)) or self._judge(principal, spec)).decision
         else:
             decision = await self._authorizer.decide(principal, spec)
-        scopes = spec.feature.scopes
-        if not scopes or decision.allowed is not True or principal.scopes.issuperset(scopes):
-            return decision
-        missing = ", ".join(sorted({*scopes} - principal.scopes))
-        return MissingScopes(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}", frozenset(scopes))
+        return _within_scopes(decision, principal, spec)
 
     async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
         """Decide on several features, or raise InternalError if the authorizer failed for one of them."""
         if self.policy is not None:
-            return [(await self.decide(principal, spec)).allowed for spec in specs]
+            # Not remembered: a long list would take the place of decisions on calls.
+            judge = self.policy.judge
+            return [_within_scopes(judge(principal, spec), principal, spec).allowed for spec in specs]
         decisions: list[Decision] = []
         while len(decisions) < len(specs):
             # The first one alone: an authorizer that does not answer should not fail for many at once.
@@ -140,6 +164,16 @@ class Authorization:
             denial = None if decision.allowed is True else self._denial(call, spec, decision)
         if denial is not None:
             raise denial
+
+    def _judge(self, principal: Principal, spec: FeatureSpec) -> _Remembered:
+        """Apply the rules of the settings, and remember the decision if the principal cannot change."""
+        assert self.policy is not None
+        known = _Remembered(principal, self.policy.judge(principal, spec), GuardVerdict(spec, None))
+        if type(principal) is Principal and type(principal.roles) is type(principal.scopes) is frozenset:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[id(principal), spec] = known
+        return known
 
     def _denial(self, call: ToolCall, spec: FeatureSpec, decision: Decision) -> Denial:
         return with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
@@ -177,7 +211,18 @@ def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
 
 def subject_of(spec: FeatureSpec) -> FeatureSpec:
     """Give the feature whose permission a call needs: that of a completion is the completed feature."""
+    if spec.kind != "completion":
+        return spec
     return spec.feature.owner if isinstance(spec.feature, CompletionFeature) else spec
+
+
+def _within_scopes(decision: Decision, principal: Principal, spec: FeatureSpec) -> Decision:
+    """Turn a permission into a denial if the principal lacks scopes of the feature."""
+    scopes = spec.feature.scopes
+    if not scopes or decision.allowed is not True or principal.scopes.issuperset(scopes):
+        return decision
+    missing = ", ".join(sorted({*scopes} - principal.scopes))
+    return MissingScopes(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}", frozenset(scopes))
 
 
 def _missing(call: ToolCall) -> ProtocolError:

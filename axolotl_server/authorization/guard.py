@@ -1,7 +1,7 @@
 """The guard in front of methods that name a feature, and of notifications about resources."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -55,32 +55,46 @@ class Guard:
         }
 
     def _in_front_of(self, method: Method, feature_method: FeatureMethod, *, runs: bool) -> Method:
-        is_async, restricts = self._authorization.is_async, self._authorization.restricts
+        authorization = self._authorization
+        passed = None if authorization.is_async else authorization.passed
+        only_scopes, locate = authorization.only_scopes, feature_method.locate
 
-        async def guarded(request: Request) -> bytes | None:
-            target = request.target = request.target or feature_method.locate(request)
+        def guarded(request: Request) -> Awaitable[bytes | None]:
+            """Pass a request on at once if the rules of the settings allow it; anything else takes a coroutine."""
+            target = request.target = request.target or locate(request)
             if target.binding is None:
-                return await self._refuse_unknown(feature_method, request)
+                return self._refuse_unknown(feature_method, request)
             spec = subject_of(target.binding.spec)
-            if not restricts(spec):
-                return await method(request)
-            if is_async:
-                waiting = _Undecided()
-                with _registered(waiting, request):
-                    denial = await self._decide(feature_method, spec, request)
-                if waiting.reason is not None:
-                    return waiting.answer()
-            else:
-                denial = await self._decide(feature_method, spec, request)
-            request.verdict = GuardVerdict(spec, denial)
-            if denial is None:
-                return await method(request)
-            try:
-                return await self._refuse(target, spec, denial, request, runs=runs)
-            finally:
-                request.verdict = None  # the error refers to the request, which the garbage collector does not track
+            if only_scopes and not spec.feature.scopes:
+                return method(request)
+            if passed is not None:
+                verdict = request.verdict = passed(request.exchange.principal, spec)
+                if verdict is not None:
+                    return method(request)
+            return self._judge(method, feature_method, spec, request, runs=runs)
 
         return guarded
+
+    async def _judge(
+        self, method: Method, feature_method: FeatureMethod, spec: FeatureSpec, request: Request, *, runs: bool
+    ) -> bytes | None:
+        """Ask for a decision, and run the method or end the request with an error."""
+        if self._authorization.is_async:
+            waiting = _Undecided()
+            with _registered(waiting, request):
+                denial = await self._decide(feature_method, spec, request)
+            if waiting.reason is not None:
+                return waiting.answer()
+        else:
+            denial = await self._decide(feature_method, spec, request)
+        request.verdict = GuardVerdict(spec, denial)
+        if denial is None:
+            return await method(request)
+        assert request.target is not None
+        try:
+            return await self._refuse(request.target, spec, denial, request, runs=runs)
+        finally:
+            request.verdict = None  # the error refers to the request, which the garbage collector does not track
 
     async def _decide(self, feature_method: FeatureMethod, spec: FeatureSpec, request: Request) -> Denial | None:
         """Give the error that ends a request, None if it is allowed."""

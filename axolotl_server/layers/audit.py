@@ -8,7 +8,7 @@ from axolotl_core.errors import ToolError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.policies.audit import AuditEvent, AuditRecord
+from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from axolotl_server.audit.trail import AuditTrail
 
 
-Describe: TypeAlias = Callable[[ToolCall, str, AuditEvent, Ending | None, float | None], AuditRecord]
-"""Makes a record of a call, its ID and an event; the ending and the duration are None when the call starts."""
+Describe: TypeAlias = Callable[[ToolCall, str, Ending | None, float | None, AuditRecord | None], AuditRecord]
+"""Makes a record of a call and its ID; the ending and the duration are None when the call starts.
+
+The last argument is the record of the start of the same call, if there is one.
+"""
 
 
 class _OpenCall:
@@ -27,7 +30,7 @@ class _OpenCall:
     garbage collector.
     """
 
-    __slots__ = ("_began", "_call", "_describe", "_id", "_running", "_trail", "waiting")
+    __slots__ = ("_began", "_call", "_describe", "_id", "_running", "_started", "_trail", "waiting")
 
     def __init__(
         self,
@@ -43,12 +46,16 @@ class _OpenCall:
         self._describe = describe
         self._trail = trail
         self._running = running
+        self._started: AuditRecord | None = None
         self.waiting = False
         running[call] = self
 
     def start(self, call: ToolCall) -> Awaitable[None] | None:
         """Record that the code is about to run."""
-        return self._trail.write(self._describe(call, self._id, "start", None, None))
+        record = self._describe(call, self._id, None, None, None)
+        if call is self._call:  # a shared run has another caller
+            self._started = record
+        return self._trail.write(record)
 
     def end(self, ending: Ending) -> Awaitable[None] | None:
         """Record the end, unless it was recorded when the call was abandoned."""
@@ -93,7 +100,7 @@ class _OpenCall:
     def _ended(self, call: ToolCall, ending: Ending) -> AuditRecord:
         self._call = None
         self._running.pop(call, None)
-        return self._describe(call, self._id, "end", ending, perf_counter() - self._began)
+        return self._describe(call, self._id, ending, perf_counter() - self._began, self._started)
 
 
 class AuditLayer(ILayer):

@@ -1,5 +1,6 @@
 """The check, around every feature, that the principal may use it."""
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from axolotl_core.features.spec import FeatureSpec
@@ -20,7 +21,14 @@ class AuthorizationLayer(ILayer):
             return call_next
         admit = self._authorization.admit
 
-        async def authorized(call: ToolCall) -> Any:
+        def authorized(call: ToolCall) -> Awaitable[Any]:
+            """Pass a call on at once if the guard has admitted its request."""
+            verdict = getattr(call.caller, "verdict", None)
+            if verdict is not None and verdict.spec is spec and verdict.denial is None:
+                return call_next(call)
+            return decided(call)
+
+        async def decided(call: ToolCall) -> Any:
             await admit(call)
             return await call_next(call)
 

@@ -3,7 +3,10 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import reduce
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import uvicorn
@@ -16,7 +19,8 @@ from axolotl_server.http.assembly import make_app
 from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 from axolotl_server.transports.stream_exchange import StreamExchange
 from benchmarks import wire
-from benchmarks.instructions.comparison import FLOOR, SESSION, STATELESS, STDIO
+from benchmarks.instructions.comparison import FLOOR, LAYERS, SESSION, STATELESS, STDIO
+from benchmarks.instructions.counted_layers import QUIET, layered_hosts, token
 from benchmarks.servers import floor
 from benchmarks.servers.axolotl_add import Container
 
@@ -124,26 +128,35 @@ async def _stdio(host: ServerHost) -> Play:
     return _Caller(transport, exchange.receive, wire.stdio_calls(100_000, WARM_UP)).play
 
 
-SCENARIOS: Final = (FLOOR, STATELESS, SESSION, STDIO)
+async def _layered(host: ServerHost) -> Play:
+    credentials = {"Authorization": f"Bearer {token()}"} if host.settings.auth.is_used else None
+    server = UvicornServer(make_app(host), host.settings.http)
+    return _connected(server._make_protocol(), wire.stateless_calls(_PORT, 100_000, WARM_UP, credentials))
 
 
-async def _prepare() -> tuple[ServerHost, list[Play]]:
-    host = ServerHost(Container())
-    await host.__aenter__()
-    return host, [await _floor(), await _stateless(host), await _handshake(host), await _stdio(host)]
+SCENARIOS: Final = (FLOOR, STATELESS, SESSION, STDIO, *LAYERS)
+
+
+async def _prepare(directory: Path, stack: AsyncExitStack) -> list[Play]:
+    host = await stack.enter_async_context(ServerHost(Container(), flags=QUIET))
+    plays = [await _floor(), await _stateless(host), await _handshake(host), await _stdio(host)]
+    hosts = layered_hosts(directory)
+    layered = [await stack.enter_async_context(hosts[name]) for name in LAYERS]
+    return [*plays, *[await _layered(one) for one in layered]]
 
 
 def main() -> None:
     """Make calls inside `functools.reduce`, the function at which valgrind begins and ends to count."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        host, plays = runner.run(_prepare())
+    stack = AsyncExitStack()
+    with TemporaryDirectory() as directory, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        plays = runner.run(_prepare(Path(directory), stack))
         for play in plays:
             runner.run(_as_coroutine(play(WARM_UP)))
         gc.collect()
         gc.disable()
         for play in plays:
             reduce(lambda _, calls, play=play: runner.run(_as_coroutine(play(calls))), (CALLS,), None)  # type: ignore[misc]
-        runner.run(_as_coroutine(host.__aexit__(None, None, None)))
+        runner.run(stack.aclose())
 
 
 async def _as_coroutine(work: Awaitable[Any]) -> None:

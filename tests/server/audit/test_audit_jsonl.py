@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.audit import recovery
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.jsonl_store import JsonlStore
 from axolotl_server.audit.log_reading import verify
@@ -348,3 +349,27 @@ def leave_behind(store: JsonlStore) -> None:
     """Release a log like a killed process."""
     os.close(store.fileno())
     store._lock.release()
+
+
+def test_records_are_not_read_back(opened: Callable[..., JsonlStore], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The starts and ends of calls are known from the records, so no line is decoded after it was encoded."""
+    store, decoded, decode = opened(), list[bytes](), recovery._decode
+
+    def counted(line: bytes) -> Any:
+        decoded.append(line)
+        return decode(line)
+
+    monkeypatch.setattr(recovery, "_decode", counted)
+    for number in range(10):
+        store.append([record(number, event="start")])
+        store.append([record(number)])
+    assert not decoded
+
+
+def test_a_running_call_with_a_lone_surrogate_survives_rotation(path: Path, opened: Callable[..., JsonlStore]) -> None:
+    """The next file lists a running call although UTF-8 cannot encode the name of its caller."""
+    store = opened(max_bytes=1)
+    store.append([record(1, event="start", subject="ada\ud800")])
+    store.append([record(2)])
+    opening = next(line for line in read_log(path) if line["event"] == "open")
+    assert [start["subject"] for start in opening["unfinished"]] == ["ada\\ud800"]

@@ -36,7 +36,9 @@ from axolotl_core import (
 from axolotl_core.errors import ToolNotFound
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.policies.access import Decision, with_decision
+from axolotl_core.protocol.wire import canonical_json
 from axolotl_server import connect
+from axolotl_server.audit import records
 from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
 from tests.support.audited_calls import MemorySink, Pipeline, audit_into, audit_of, ends_in
 from tests.support.servers.serving import PATIENCE_SECONDS
@@ -252,6 +254,23 @@ async def test_a_call_that_is_abandoned(durability: str, tmp_path: Path) -> None
     [record] = ends_in(log)
     assert (record["outcome"], record["reason"]) == ("abandoned", "timeout")
     assert kept == (0 if durability == "none" else 1)
+
+
+@pytest.mark.parametrize("annotations", [ToolAnnotations(), ToolAnnotations(read_only=True)])
+async def test_arguments_are_digested_once(annotations: ToolAnnotations, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record of the end takes the digest and the shown arguments from the record of the start."""
+    digested: list[bytes] = []
+
+    def counted(raw: bytes) -> bytes:
+        digested.append(raw)
+        return canonical_json(raw)
+
+    monkeypatch.setattr(records, "canonical_json", counted)
+    sink, tool = MemorySink(), Echo()
+    tool.annotations = annotations
+    await Pipeline(audit_into(sink, durability="write"), tool).run(CANONICAL)
+    assert digested == [CANONICAL]
+    assert len({one.digest for one in sink.records}) == 1
 
 
 async def test_start_and_end_of_a_tool_that_may_destroy() -> None:
