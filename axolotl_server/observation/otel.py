@@ -31,6 +31,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.eras.era import IEra
 from axolotl_server.messages.request import Request
 from axolotl_server.observation.metrics import BUCKETS, METRICS, UNKNOWN, Metric, MetricValues, Reading
 from axolotl_server.observation.observer import Operation, Target
@@ -97,38 +98,68 @@ def instruments_of(provider: MeterProvider) -> Instruments:
 
 _TRACEPARENT: Final = b"traceparent"
 _SESSION_DIGITS: Final = 32
+_MAX_OUTLINES: Final = 10_000
+_MAX_ENDINGS: Final = 100
+
+
+class SpanOutline:
+    """What all spans of one method and feature have in common, put together once."""
+
+    __slots__ = ("_endings", "attributes", "name")
+
+    def __init__(self, attributes: Mapping[str, str]) -> None:
+        self.attributes = attributes
+        self.name = _name_of(attributes)
+        self._endings: dict[int, tuple[Mapping[str, str], Mapping[str, str], str]] = {}
+        """By the identity of the labels of a series: the labels, those that a span does not have yet, and its name."""
+
+    def ending(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
+        """Return what the labels of an operation's duration add to its span, and the final name of the span."""
+        found = self._endings.get(id(labels))
+        if found is None:
+            if len(self._endings) >= _MAX_ENDINGS:
+                self._endings.clear()
+            added = dict(labels.items() - self.attributes.items())
+            found = self._endings[id(labels)] = labels, added, _name_of({**self.attributes, **added})
+        return found[1:]
 
 
 class OperationSpan:
     """The span of one operation; it contains no arguments, results or error messages."""
 
-    __slots__ = ("_attributes", "_span", "_token")
+    __slots__ = ("_outline", "_span", "_token")
 
-    def __init__(self, span: Span, attributes: Mapping[str, str]) -> None:
+    def __init__(self, span: Span, outline: SpanOutline) -> None:
         self._span = span
-        self._attributes = attributes
-
+        self._outline = outline
         self._token = contexts.attach(set_span_in_context(span))  # spans that begin now are its children
 
     def detach(self) -> None:
         """Make the span that was current before current again."""
         contexts.detach(self._token)
 
-    def end(self, operation: Operation, attributes: Mapping[str, str]) -> None:
+    def end(self, operation: Operation, labels: Mapping[str, str]) -> None:
         """End the span with the labels of the operation's duration."""
         span = self._span
         if span.is_recording():
-            added = dict(attributes.items() - self._attributes.items())
-            if operation.outcome not in ("", "ok"):
-                added["axolotl.outcome"] = operation.outcome
-            if operation.call is not None and operation.call.reference is not None:
-                added["axolotl.reference"] = operation.call.reference
-            if added:
-                span.set_attributes(added)
-                span.update_name(_name_of({**self._attributes, **added}))
+            added, name = self._outline.ending(labels)
+            more = _added_by_call(operation)
+            if added or more:
+                span.set_attributes({**added, **more})
+            if name != self._outline.name:
+                span.update_name(name)
             if "error.type" in added:
                 span.set_status(Status(StatusCode.ERROR))
         span.end()
+
+
+def _added_by_call(operation: Operation) -> Mapping[str, str]:
+    added = {}
+    if operation.outcome not in ("", "ok"):
+        added["axolotl.outcome"] = operation.outcome
+    if operation.call is not None and operation.call.reference is not None:
+        added["axolotl.reference"] = operation.call.reference
+    return added
 
 
 class Spans:
@@ -137,14 +168,23 @@ class Spans:
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("axolotl")
         self._propagator = TraceContextTextMapPropagator()
+        self._outlines: dict[tuple[str, IEra, bool, Target], SpanOutline] = {}
 
     def begin(self, operation: Operation, target: Target) -> OperationSpan:
         """Start a span with everything that is known before the operation runs, for samplers."""
         request = operation.request
-        attributes = _attributes_of(operation, target)
+        key = (operation.method, request.era, request.exchange.headers is not None, target)
+        outline = self._outlines.get(key) or self._make_outline(key)
+        attributes = {**outline.attributes, **_attributes_of(request)}
         parent, links = self._parent(request)
-        span = self._tracer.start_span(_name_of(attributes), parent, SpanKind.SERVER, attributes, links)
-        return OperationSpan(span, attributes)
+        span = self._tracer.start_span(outline.name, parent, SpanKind.SERVER, attributes, links)
+        return OperationSpan(span, outline)
+
+    def _make_outline(self, key: tuple[str, IEra, bool, Target]) -> SpanOutline:
+        if len(self._outlines) >= _MAX_OUTLINES:
+            self._outlines.clear()
+        outline = self._outlines[key] = SpanOutline(_constants_of(*key))
+        return outline
 
     def _parent(self, request: Request) -> tuple[Context | None, list[Link]]:
         """Choose the parent: the trace in `_meta`, a span that is current already, or the trace in the headers."""
@@ -169,24 +209,28 @@ def _name_of(attributes: Mapping[str, str]) -> str:
     return method if target in (None, UNKNOWN) else f"{method} {target}"
 
 
-def _attributes_of(operation: Operation, target: Target) -> dict[str, str]:
-    request = operation.request
-    over_http = request.exchange.headers is not None
+def _constants_of(method: str, era: IEra, over_http: bool, target: Target) -> dict[str, str]:
     attributes = {
-        "mcp.method.name": operation.method,
-        "mcp.protocol.version": request.era.revision.name,
+        "mcp.method.name": method,
+        "mcp.protocol.version": era.revision.name,
         "network.transport": "tcp" if over_http else "pipe",
     }
     if over_http:
         attributes["network.protocol.name"] = "http"
+    names = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.prompt.name", "mcp.resource.uri")
+    attributes.update({name: value for name, value in zip(names, target, strict=True) if value})
+    return attributes
+
+
+def _attributes_of(request: Request) -> dict[str, str]:
+    """Give the attributes that differ from request to request."""
+    attributes = {}
     if request.head.id is not UNSET:
         attributes["jsonrpc.request.id"] = str(request.head.id)
     session = getattr(request.connection, "id", None)
     if isinstance(session, bytes):
         # With the ID itself, anybody who reads traces could use the session.
         attributes["mcp.session.id"] = sha256(session).hexdigest()[:_SESSION_DIGITS]
-    names = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.prompt.name", "mcp.resource.uri")
-    attributes.update({name: value for name, value in zip(names, target, strict=True) if value})
     return attributes
 
 

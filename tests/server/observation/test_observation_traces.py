@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode, format_trace_id
 
 from axolotl_core import ToolContext, prompt, resource, tool
+from axolotl_server.observation import otel
 from tests.support.endless_tools import Stuck
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.session_client import Client
@@ -277,3 +278,27 @@ async def test_a_sampler_sees_what_is_called(telemetry: Telemetry, monkeypatch: 
 
 def _client() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)
+
+
+async def test_constant_attributes_are_built_once_per_tool(
+    telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of the same tool share the attributes that do not change; each span still has its own request ID."""
+    built: list[tuple[Any, ...]] = []
+    constants_of = otel._constants_of
+
+    def counted(*key: Any) -> dict[str, str]:
+        built.append(key)
+        return constants_of(*key)
+
+    monkeypatch.setattr(otel, "_constants_of", counted)
+    async with conversing(everything(), settings=TRACES) as host:
+        peer = Peer(host)
+        for name in ("echo", "echo", "echo", "crash", "crash"):
+            await peer.ask("tools/call", {"name": name, "arguments": {"word": "x"} if name == "crash" else {}})
+        await peer.close()
+    spans = telemetry.spans
+    assert [key[-1][1] for key in built] == ["echo", "crash"]
+    assert [span.name for span in spans] == ["tools/call echo"] * 3 + ["tools/call crash"] * 2
+    assert len({said(span)["jsonrpc.request.id"] for span in spans}) == len(spans)
+    assert ["error.type" in said(span) for span in spans] == [False] * 3 + [True] * 2
