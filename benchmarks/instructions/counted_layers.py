@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from axolotl_core import ToolAnnotations
 from axolotl_server import ServerHost
-from benchmarks.instructions.comparison import AUTHORIZATION, READ_ONLY, TOGETHER
+from benchmarks.instructions.comparison import AUTHORIZATION, PLAIN, READ_ONLY, TOGETHER
 from benchmarks.servers.axolotl_add import Add, Container
 
 _ISSUER: Final = "https://issuer.example"
@@ -62,6 +62,7 @@ def layered_hosts(directory: Path) -> dict[str, ServerHost]:
 def _settings(directory: Path) -> dict[str, dict[str, Any]]:
     authorization, quotas = {"rules": _RULES}, {"rules": _QUOTAS}
     return {
+        PLAIN: {},
         AUTHORIZATION: {"authorization": authorization},
         "quota, 2 rules": {"quotas": quotas},
         "token, known": {"auth": _AUTH},

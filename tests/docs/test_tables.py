@@ -16,7 +16,7 @@ from tests.support.docs.methods import methods_table
 from tests.support.docs.pages import ROOT, blocks, page_names, read_page, region_of
 from tests.support.docs.settings_reference import all_settings, settings_reference
 from tests.support.docs.situations import errors_table
-from tests.support.docs.tables import described_features, feature_names, revisions_table
+from tests.support.docs.tables import described_features, feature_names, layer_costs_table, revisions_table
 
 
 def test_settings() -> None:
@@ -116,6 +116,11 @@ def test_commands() -> None:
     titles = set(re.findall(r"^## (.+)$", read_page("docs/operate/cli.md"), re.MULTILINE))
     assert titles - names == {"Targets", "Exit codes"}
     assert names - titles == set()
+
+
+def test_layer_costs() -> None:
+    """The page about performance shows the recorded costs of the layers."""
+    assert region_of(read_page("docs/reference/performance.md"), "layer-costs") == layer_costs_table()
 
 
 def test_benchmarks() -> None:

@@ -1,9 +1,12 @@
 """Tables of the documentation that are generated from the code."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from axolotl_core.protocol.versions import REVISIONS, Revision
+from benchmarks.instructions.__main__ import RECORD
+from benchmarks.instructions.comparison import AUTHORIZATION, PLAIN, READ_ONLY, TOGETHER
 
 _FEATURES: Final = {
     "stateless": "no handshake: every request has its version and capabilities",
@@ -31,6 +34,30 @@ def revisions_table() -> str:
     """Build the table of features by revision."""
     columns = ("Feature", *(f"`{revision.name}`" for revision in REVISIONS))
     return table(columns, [(text, *_marks(feature)) for feature, text in _FEATURES.items()])
+
+
+_LAYER_TEXTS: Final = {
+    AUTHORIZATION: "[authorization](../operate/authorization.md), 10 rules",
+    "quota, 2 rules": "[quota](../operate/limits.md#quotas), 2 rules, in memory",
+    "token, known": "[token](../operate/authentication.md) in the cache (JWT)",
+    "metrics page": "[metrics page](../operate/observability.md#metrics)",
+    "OTel metrics": "OpenTelemetry metrics",
+    "OTel traces": "OpenTelemetry traces, every call sampled",
+    READ_ONLY: '[audit log](../operate/audit.md), `"write"`, for a tool with `read_only=True`',
+    "audit log": "the same for a tool without annotations: two records",
+    TOGETHER: "token, authorization, quota, audit log with two records, and metrics page together",
+}
+
+
+def layer_costs_table() -> str:
+    """Build the table of the recorded instructions of each layer, compared with a plain call."""
+    [counts] = json.loads(RECORD.read_text()).values()
+    plain = counts[PLAIN]
+    rows = [
+        (text, f"{(counts[name] - plain) / 1000:.0f}", f"{counts[name] / plain:.2f}")
+        for name, text in _LAYER_TEXTS.items()
+    ]
+    return table(("Layer", "Thousands of instructions more", "× plain"), rows)
 
 
 def feature_names() -> set[str]:
