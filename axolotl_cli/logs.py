@@ -42,10 +42,13 @@ def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
     """Set the lowest level that is logged, and the format if there are settings."""
     if settings is not None:
         _set_format(settings)
-    number = logging.getLevelNamesMapping()[level.upper()]
+    levels = logging.getLevelNamesMapping()
+    number = levels[level.upper()]
     logging.getLogger().setLevel(number)
     # The command itself reports that the server starts and stops, and warnings are about what clients send.
     logging.getLogger("uvicorn").setLevel(max(number, logging.ERROR))
+    for name, own in settings.levels.items() if settings is not None else ():
+        logging.getLogger(name).setLevel(levels[own.upper()])
 
 
 def _set_format(settings: "LogSettings") -> None:

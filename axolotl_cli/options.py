@@ -57,7 +57,7 @@ Profile = Annotated[
         "--profile",
         metavar="NAME",
         envvar="AXOLOTL_PROFILE",
-        help="Override settings with the table [profile.NAME] of the settings file.",
+        help="Use this profile of the settings file.",
     ),
 ]
 

@@ -1,6 +1,6 @@
 """`axolotl audit`: the records of calls, shown and verified."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile
 
 if TYPE_CHECKING:
     from axolotl_server.audit.log_reading import Anchor, VerificationReport
 
 _POLL_SECONDS = 0.2
-_KEY = "AXOLOTL_AUDIT__KEY"
 
 audit = typer.Typer(name="audit", no_args_is_help=True, help="Show and verify the audit log.")
 
@@ -23,55 +22,99 @@ _Log = Annotated[
 ]
 
 
+_Logs = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LOG",
+        help="The audit log, a directory with logs, or a pattern such as 'audit-*.jsonl'; {worker} matches any number.",
+    ),
+]
+
+
 @audit.command("verify")
 def verify(
-    log: _Log,
+    log: _Logs,
     key_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help=f"A file with the key of the log. Defaults to {_KEY}, or the file in {_KEY}_FILE."
-        ),
+        typer.Option(metavar="FILE", help="A file with the key of the log. Defaults to the setting audit.key."),
     ] = None,
     expect: Annotated[
         str | None,
         typer.Option(metavar="SEQ:HASH", help="A record that must exist, as an earlier run printed it."),
     ] = None,
+    *,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify that no record was changed, removed or reordered since it was written.
 
     The exit code is 1 if one was.
     """
+    from axolotl_server.audit.log_files import find_logs
     from axolotl_server.audit.log_reading import verify as verify_log
 
+    anchor, place = _anchor(expect), log.absolute()
     with _readable(log):
-        report = verify_log(log, _key(key_file), _anchor(expect))
+        logs = find_logs(log)
+    if not logs:
+        raise typer.BadParameter(f"there is no audit log at {log}")
+    if anchor is not None and len(logs) > 1:
+        raise typer.BadParameter("this record is in one log: name that log", param_hint="--expect")
+    names = {found.absolute(): found for found in logs}
+    key = _key(key_file, FileOptions(env_file, settings, profile))  # may go to the directory of the settings file
+    reports = {}
+    for path, name in names.items():
+        with _readable(name):
+            reports[name] = verify_log(path, key, anchor)
     if as_json:
-        _print_json(log, report)
-    else:
-        _print_text(log, report)
-    raise typer.Exit(ExitCode.DONE if report.fault is None else ExitCode.TOOL_FAILED)
+        _print_json(reports, is_one=[place] == list(names))
+    for name, report in reports.items() if not as_json else ():
+        _print_text(name, report)
+    is_intact = all(report.fault is None for report in reports.values())
+    raise typer.Exit(ExitCode.DONE if is_intact else ExitCode.TOOL_FAILED)
 
 
 @audit.command("tail")
 def tail(
     log: _Log,
+    *,
     count: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many records to show.")] = 10,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new records until Ctrl-C.")] = False,
+    subject: Annotated[
+        str | None, typer.Option(metavar="SUBJECT", help="Only records of this subject; * matches any text.")
+    ] = None,
+    tool: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only records of this tool; * matches any text.")
+    ] = None,
+    outcome: Annotated[
+        str | None, typer.Option(metavar="OUTCOME", help="Only records with this outcome, such as denied.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only records since then: 2026-11-17T08:00, or 30m, 2h or 7d ago."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only records before this time, written like --since.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the last records, one per line."""
+    from axolotl_cli.views.record_matching import AuditFilter
     from axolotl_server.audit.chain import read_link
     from axolotl_server.audit.log_reading import follow as follow_log
-    from axolotl_server.audit.log_reading import last_lines
+    from axolotl_server.audit.log_reading import last_lines, last_matches
 
+    matches = AuditFilter(subject=subject, tool=tool, outcome=outcome, since=since, until=until)
     with _readable(log):
-        lines = last_lines(log, count)
+        last = last_lines(log, 1 if matches.is_active else count)
+        lines = last_matches(log, count, matches) if matches.is_active else last
         for line in lines:
             _show(line, as_json)
         if follow:
-            link = read_link(lines[-1]) if lines else None
-            for line in follow_log(log, 0 if link is None else link.seq, _wait):
+            link = read_link(last[-1]) if last else None
+            for line in filter(matches, follow_log(log, 0 if link is None else link.seq, _wait)):
                 _show(line, as_json)
 
 
@@ -87,15 +130,16 @@ def _readable(log: Path) -> Iterator[None]:
         raise ConfigurationError(f"The audit log {log} cannot be read: {error}") from error
 
 
-def _key(file: Path | None) -> str | None:
-    import os
-
+def _key(file: Path | None, files: FileOptions) -> str | None:
+    from axolotl_cli.target import resolve_target
     from axolotl_core.errors import ConfigurationError
     from axolotl_server.configuration.secret_files import UnreadableFile, read_secret
 
-    named = os.environ.get(f"{_KEY}_FILE") if file is None and _KEY not in os.environ else file
+    if file is None:
+        key = resolve_target(None, files=files, is_required=False).settings.audit.key
+        return None if key is None else key.get_secret_value()
     try:
-        return os.environ.get(_KEY) if not named else read_secret(named)
+        return read_secret(file)
     except UnreadableFile as error:
         raise ConfigurationError(f"The key file: {error}") from None
 
@@ -113,13 +157,18 @@ def _anchor(expect: str | None) -> "Anchor | None":
     return Anchor(int(match[1]), match[2])
 
 
-def _print_json(log: Path, report: "VerificationReport") -> None:
-    import msgspec
-
+def _print_json(reports: "Mapping[Path, VerificationReport]", *, is_one: bool) -> None:
     from axolotl_cli.output import print_json
 
+    described = [_as_dict(log, report) for log, report in reports.items()]
+    print_json(described[0] if is_one else {"ok": all(one["ok"] for one in described), "logs": described})
+
+
+def _as_dict(log: Path, report: "VerificationReport") -> dict[str, Any]:
+    import msgspec
+
     fault = None if report.fault is None else report.fault._asdict()
-    print_json({"log": str(log), "ok": fault is None, **msgspec.to_builtins(report), "fault": fault})
+    return {"log": str(log), "ok": fault is None, **msgspec.to_builtins(report), "fault": fault}
 
 
 def _print_text(log: Path, report: "VerificationReport") -> None:

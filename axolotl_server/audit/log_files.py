@@ -3,11 +3,17 @@
 import fcntl
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.audit.chain import read_link
 
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
+_MAX_START_BYTES: Final = 1024 * 1024
+_COMPANION: Final = re.compile(r".*(\.lock|\.torn-[0-9]+-[0-9]+|-wal|-shm|-journal)")
+"""Files that lie next to a log."""
 OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -28,6 +34,34 @@ def previous_segments(path: Path) -> list[Segment]:
     pattern = re.compile(re.escape(path.name) + r"\.([0-9]{12,18})")
     found = ((pattern.fullmatch(name), name) for name in os.listdir(path.parent))
     return sorted(Segment(int(match[1]), path.with_name(name)) for match, name in found if match is not None)
+
+
+def find_logs(place: Path) -> list[Path]:
+    """Find the current files of all logs in a directory, or of those whose names match a pattern.
+
+    `{worker}` in a pattern stands for any number. A path without a pattern is the log itself.
+    """
+    if place.is_dir():
+        return _logs_of(path for path in place.iterdir() if not path.name.startswith(".") and _is_log(path))
+    pattern = place.name.replace("{worker}", "*")
+    if place.exists() or not any(character in pattern for character in "*?["):
+        return [place]
+    return _logs_of(place.parent.glob(pattern))
+
+
+def _logs_of(paths: Iterable[Path]) -> list[Path]:
+    """Return the current file of each log; older ones belong to it."""
+    current = {path.with_name(re.sub(r"\.[0-9]{12,18}$", "", path.name)) for path in paths if path.is_file()}
+    return sorted(path for path in current if _COMPANION.fullmatch(path.name) is None)
+
+
+def _is_log(path: Path) -> bool:
+    """Recognize a log by its content."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as opened:
+        start = opened.read(_MAX_START_BYTES)
+    return start.startswith(SQLITE_MAGIC) or read_link(start.partition(b"\n")[0]) is not None
 
 
 def sync_directory(path: Path) -> None:

@@ -11,10 +11,9 @@ from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import GENESIS, Hashing, Link, read_link
-from axolotl_server.audit.log_files import previous_segments
+from axolotl_server.audit.log_files import SQLITE_MAGIC, previous_segments
 from axolotl_server.audit.recovery import Start, Unfinished, read_summary
 
-_SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -35,6 +34,11 @@ def lines_of(path: Path) -> Iterator[LogLine]:
     for opened, name in _files(path):
         with opened:
             yield from _lines(opened, name)
+
+
+def last_matches(path: Path, count: int, matches: Callable[[bytes], bool]) -> list[bytes]:
+    """Read a log from its beginning, and return the last lines that match."""
+    return list(deque((line.text for line in lines_of(path) if line.whole and matches(line.text)), count))
 
 
 def last_lines(path: Path, count: int) -> list[bytes]:
@@ -69,7 +73,7 @@ def _is_sqlite(path: Path) -> bool:
     if not path.exists() and previous_segments(path):
         return False  # a process died between two files
     with path.open("rb") as opened:
-        return opened.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+        return opened.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def _files(path: Path) -> Iterator[tuple[BinaryIO, str]]:

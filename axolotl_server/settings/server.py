@@ -80,6 +80,8 @@ class LogSettings(Section):
     """Lines for people, or one JSON object per line."""
     subject: bool = False
     """Whether JSON lines about a call include the subject of the caller."""
+    levels: dict[str, Annotated[Literal["debug", "info", "warning", "error"], LOWER_CASE]] = Field({})
+    """The lowest level of single loggers, by name, such as `httpx = "warning"`."""
 
 
 class TelemetrySettings(Section):

@@ -7,6 +7,8 @@ import re
 import pytest
 
 from axolotl_cli.logs import LineFormatter, set_log_level, start_logging
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.configuration.loading import load_settings
 
 
 @pytest.fixture
@@ -57,3 +59,13 @@ def test_levels(pristine: None, capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert [line.rpartition(" ")[2] for line in captured.err.splitlines()] == ["two"]
+
+
+def test_levels_of_single_loggers(pristine: None) -> None:
+    """`log.levels` sets the level of single loggers, such as those of libraries."""
+    settings = load_settings(flags={"log": {"levels": {"acme.library": "WARNING"}}})
+    start_logging("info", settings.log)
+    assert not logging.getLogger("acme.library.part").isEnabledFor(logging.INFO)
+    assert logging.getLogger("acme.other").isEnabledFor(logging.INFO)
+    with pytest.raises(ConfigurationError, match=r"log\.levels\.httpx"):
+        load_settings(flags={"log": {"levels": {"httpx": "loud"}}})

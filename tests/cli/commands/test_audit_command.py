@@ -100,6 +100,7 @@ def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("verify", log, "--key-file", key_file).code == 0
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", str(key_file))
     assert run("verify", log).code == 0
+    monkeypatch.delenv("AXOLOTL_AUDIT__KEY_FILE")
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", KEY)
     assert run("verify", log).code == 0
     with pytest.raises(ConfigurationError, match="The key file: there is no such file"):
@@ -118,6 +119,83 @@ def test_verify_with_an_anchor(log: Path) -> None:
     answer = run("verify", log, "--expect", head)
     assert (answer.code, "removed    the end" in answer.stdout) == (1, True)
     assert run("verify", log, "--expect", "5").code == 2
+
+
+@pytest.mark.parametrize("place", [".", "audit-*", "audit-{worker}.jsonl"])
+def test_verify_many(log: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """A directory or a pattern stands for all its logs, and one fault is enough to fail."""
+    monkeypatch.chdir(log.parent)
+    for number in (1, 2):
+        write_log(Path(f"audit-{number}.jsonl"), 3, max_bytes=400)
+    Path("notes.txt").write_text("not a log", encoding="utf-8")
+    Path("audit-1.jsonl.torn-5-1").write_bytes(Path("audit-1.jsonl").read_bytes())
+    answer = run("verify", place)
+    assert answer.code == 0
+    assert [line.partition(":")[0] for line in answer.stdout.splitlines() if "verified" in line] == [
+        "audit-1.jsonl",
+        "audit-2.jsonl",
+    ]
+    change(Path("audit-2.jsonl"))
+    bad = json.loads(run("verify", place, "--json").stdout)
+    assert (bad["ok"], [one["ok"] for one in bad["logs"]]) == (False, [True, False])
+    assert run("verify", place).code == 1
+    assert run("verify", place, "--expect", f"1:{'0' * 64}").code == 2
+
+
+def test_verify_nothing(log: Path) -> None:
+    """A directory without a log is an error, because nothing was verified."""
+    answer = run("verify", log.parent)
+    assert answer.code == 2
+    assert "there is no audit log" in answer.stderr
+
+
+def test_verify_with_the_configured_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of the settings file is used, also with a profile."""
+    monkeypatch.chdir(log.parent)
+    write_log(log, 1, KEY)
+    settings = f'[audit]\nkey = "{KEY}"\n[profile.other.audit]\nkey = "another key, as long"\n'
+    Path("axolotl.toml").write_text(settings, encoding="utf-8")
+    assert run("verify", log.name).code == 0
+    assert run("verify", log.name, "--profile", "other").code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("--subject", "ada"), ["1", "3"]),
+        (("--subject", "a*", "-n", "1"), ["3"]),
+        (("--tool", "pay"), ["1", "2"]),
+        (("--outcome", "denied"), ["2"]),
+        (("--tool", "pay", "--outcome", "ok"), ["1"]),
+        (("--since", "2026-11-16T06:00"), ["3"]),
+        (("--since", "2026-11-16T05:00:00Z", "--until", "2026-11-16T06:00:00+00:00"), ["1", "2"]),
+        (("--until", "2126-01-01", "--since", "2000-01-01", "--outcome", "?*"), ["1", "2", "3"]),
+    ],
+)
+def test_tail_filters(log: Path, words: tuple[str, ...], shown: list[str]) -> None:
+    """Records are filtered by subject, tool, outcome and time."""
+    store = store_at(log)
+    store.open()
+    later = "2026-11-16T06:00:00.000000Z"
+    store.append(
+        [
+            record(1, kind="tool", name="pay", subject="ada", outcome="ok"),
+            record(2, kind="tool", name="pay", subject="bob", outcome="denied"),
+            record(3, kind="prompt", name="pay", subject="ada", outcome="ok", time=later),
+        ]
+    )
+    store.close()
+    lines = [json.loads(line) for line in run("tail", log, "--json", *words).stdout.splitlines()]
+    assert [line["call_id"][-1] for line in lines if "call_id" in line] == shown
+
+
+def test_tail_refuses_times_that_are_none(log: Path) -> None:
+    """A time that cannot be read is an error that shows how to write one."""
+    write_log(log, 1)
+    answer = run("tail", log, "--since", "yesterday")
+    assert answer.code == 2
+    assert "is not a time" in answer.stderr
+    assert run("tail", log, "--since", "1d").code == 0
 
 
 @pytest.mark.parametrize("command", ["verify", "tail"])
