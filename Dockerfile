@@ -7,15 +7,16 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
 WORKDIR /build
 # Every package has a hash in the lock file; the build fails if a download was changed.
+# The image cannot write bytecode, and without it every start compiles all modules: pip compiles them here.
 COPY requirements/runtime.lock requirements/runtime.lock
 RUN python -m venv --without-pip /opt/axolotl \
-    && pip --python /opt/axolotl/bin/python install --require-hashes --only-binary :all: -r requirements/runtime.lock
+    && pip --python /opt/axolotl/bin/python install --compile --require-hashes --only-binary :all: -r requirements/runtime.lock
 COPY LICENSE README.md pyproject.toml ./
 COPY axolotl_core axolotl_core
 COPY axolotl_server axolotl_server
 COPY axolotl_cli axolotl_cli
 COPY axolotl_examples axolotl_examples
-RUN pip --python /opt/axolotl/bin/python install --no-index --no-deps --no-build-isolation .
+RUN pip --python /opt/axolotl/bin/python install --compile --no-index --no-deps --no-build-isolation .
 
 FROM python:${PYTHON}
 # tini runs as PID 1: it forwards signals and reaps orphaned processes.

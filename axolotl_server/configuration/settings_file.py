@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -132,6 +131,8 @@ def _in_project(path: Path) -> FileSettings | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    import tomllib  # many servers have no such file
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

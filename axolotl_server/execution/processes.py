@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import pickle
 import sys
 import threading
 import weakref
@@ -220,6 +219,8 @@ def _named(spec: FeatureSpec) -> str:
 
 
 def _check_portable(spec: FeatureSpec) -> None:
+    import pickle  # few servers have tool processes
+
     for what, thing in _pickled_objects(spec):
         try:
             arrived = pickle.loads(pickle.dumps(thing))

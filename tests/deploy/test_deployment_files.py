@@ -137,6 +137,7 @@ class TestImage:
         assert "--require-hashes" in installs[0]
         assert "-r requirements/runtime.lock" in installs[0]
         assert "--no-index --no-deps" in installs[1]
+        assert all("--compile" in one for one in installs)  # the image writes no bytecode
         lock = (ROOT / "requirements" / "runtime.lock").read_text()
         pinned = re.findall(r"^([a-z0-9-]+)==\S+(?: ;[^\\]*)? \\\n    --hash=sha256:", lock, re.MULTILINE)
         assert len(pinned) == len(re.findall(r"^[a-z0-9]", lock, re.MULTILINE))

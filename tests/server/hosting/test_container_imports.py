@@ -26,7 +26,7 @@ CALL = {
 
 
 def test_their_classes_are_recognized() -> None:
-    """Pydantic settings and Starlette requests are recognized, although the libraries are imported later."""
+    """Pydantic settings, Starlette requests and YAML work, although the libraries are imported later."""
     done = subprocess.run(
         [sys.executable, "-m", "axolotl_cli", "serve", "tests.support.containers.configured_container:Container"],
         cwd=ROOT,
@@ -41,3 +41,4 @@ def test_their_classes_are_recognized() -> None:
         'Unable to recognize settings instance, expect "pydantic_settings.BaseSettings"'
     )
     assert report["excluded"] == [True, False, False]
+    assert (report["plain"], report["custom"]) == ({"answer": 42}, {"custom": {"answer": 42}})
