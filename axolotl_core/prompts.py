@@ -13,7 +13,7 @@ from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import check_listed, open_parameters, type_arguments
+from axolotl_core.features.feature import check_attributes, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 
 ArgumentsT = TypeVar("ArgumentsT")
@@ -54,6 +54,8 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
     Its arguments are a pydantic model (`NoArguments` for none). They arrive as strings and are converted, so the fields
     can be of type str, int, float, bool, date, Literal or Enum.
     """
+
+    _code = ("render", "execute")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -98,7 +100,7 @@ def check_prompt(prompt: Any) -> None:
     if not isinstance(prompt, IPrompt):
         hint = "register an instance, not the class" if inspect.isclass(prompt) else "subclass IPrompt or use @prompt"
         raise ConfigurationError(f"{prompt!r} is not a prompt: {hint}")
-    check_listed(prompt)
+    check_attributes(prompt, {})
     model = getattr(prompt, "input_model", None)
     derived = prompt.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
     if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):

@@ -15,6 +15,7 @@ from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_server.settings.server import ServerSettings
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_USUAL_NAME: Final = re.compile(r"[a-z0-9_.-]{1,40}")
 
 
 class Severity(StrEnum):
@@ -88,6 +89,8 @@ def idle_rules(section: str, names: Iterable[str]) -> Iterator[Finding]:
 def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
     if not _SAFE_NAME.fullmatch(spec.name):
         yield "has a name that some clients refuse: use 1 to 64 of these characters: A-Z a-z 0-9 _ . -"
+    elif not _USUAL_NAME.fullmatch(spec.name):
+        yield "has a name that models easily get wrong: use at most 40 lower-case characters, such as 'get_order'"
     if not spec.tool.description.strip():
         yield "has no description: a model will not know when to call it"
     for argument in _undescribed(spec.input_schema, spec.input_schema):

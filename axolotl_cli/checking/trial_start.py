@@ -25,7 +25,7 @@ from axolotl_core.layers import ILayer
 from axolotl_core.prompts import check_prompt
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_core.resources.resource import IResource, IResourceTemplate, check_resource
-from axolotl_core.tools.tool import ITool
+from axolotl_core.tools.tool import check_definition
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import load_container, start_resources
@@ -73,7 +73,7 @@ class TrialStart:
         settings = await self._settings(container)
         roles = await self._roles(container)
         self._findings += map(_error, faults_of(roles))
-        self.tools = tuple(tool for tool in roles.tools if _is_definable(tool))
+        self.tools = _valid(roles.tools, check_definition)
         self.prompts = _valid(roles.prompts, check_prompt)
         self.resources = _valid(roles.resources, check_resource)
         await self._compile(roles, settings)
@@ -169,10 +169,6 @@ class TrialStart:
             self._findings += map(_error, error.findings)
         except Exception as error:
             self._findings.append(_error(f"{what}: {type(error).__name__}: {error}"))
-
-
-def _is_definable(tool: Any) -> bool:
-    return isinstance(tool, ITool) and isinstance(getattr(tool, "name", None), str) and hasattr(tool, "input_model")
 
 
 def _valid(items: Iterable[FeatureT], check: Callable[[FeatureT], None]) -> tuple[FeatureT, ...]:

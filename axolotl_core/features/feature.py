@@ -2,12 +2,14 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, get_args, get_origin
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.attributes import RULES, AttributeRule, faults_of_attributes
 from axolotl_core.protocol.identity import Icon
 
 Execution: TypeAlias = Literal["loop", "thread", "process"]
@@ -54,7 +56,28 @@ class IFeature(ABC):
     suspends: bool = True
     """Whether the code ever awaits. If it does not, it needs no event loop in a worker thread."""
 
+    scanned: ClassVar[bool | None] = None
+    """Whether `scan` collects this class, not its subclasses: False leaves it out, True marks it for `marked_only`."""
+
     input_model: ClassVar[Any]
+
+    _code: ClassVar[tuple[str, ...]] = ("execute",)
+    """The methods that a subclass can write as plain functions."""
+    _has_plain_code: ClassVar[bool] = False
+    _derives_execution: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        written = [(name, vars(cls)[name]) for name in cls._code if inspect.isfunction(vars(cls).get(name))]
+        plain = [(name, code) for name, code in written if _is_plain(code)]
+        for name, code in plain:
+            setattr(cls, name, _awaitable(code))
+        if plain or (written and cls._has_plain_code):
+            cls._has_plain_code = bool(plain)
+            execution, suspends = ("thread", False) if plain else ("loop", True)
+            if not _is_declared(cls):
+                cls.execution, cls._derives_execution = execution, True  # type: ignore[assignment]
+            cls.suspends = suspends
 
     @abstractmethod
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
@@ -65,28 +88,37 @@ class IFeature(ABC):
         """Run one call."""
 
 
-_LISTED: Final[Mapping[str, tuple[Any, str]]] = {
-    "description": (str, "a string"),
-    "title": (str | None, "a string or None"),
-    "icons": (list | tuple, "a tuple of Icon"),
-    "meta": (Mapping, "a mapping"),
-}
-"""The types of the attributes that every list shows."""
+def _is_plain(code: Any) -> bool:
+    """Whether this is a function without await; decorators that keep a reference to a coroutine function are not."""
+    inner = inspect.unwrap(code)
+    is_async = inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
+    return not is_async and not getattr(code, "__isabstractmethod__", False)
 
 
-def check_listed(feature: IFeature) -> None:
-    """Check the name of a feature, and what clients see in lists, before it is registered.
+def _awaitable(code: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(code)
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        return code(*args, **kwargs)
+
+    return run
+
+
+def _is_declared(cls: type) -> bool:
+    """Whether the author of a class or of one of its bases has set `execution`."""
+    owner = next(base for base in cls.__mro__ if "execution" in vars(base))
+    return owner is not IFeature and "_derives_execution" not in vars(owner)
+
+
+def check_attributes(feature: IFeature, own_rules: Mapping[str, AttributeRule], *own_names: str) -> None:
+    """Check the name and all other attributes of a feature before it is registered.
 
     Raises:
-        ConfigurationError: if the name is missing or invalid, or another attribute has a wrong type.
+        ConfigurationError: with everything that is wrong: a missing or invalid name, wrong values, misspelled names.
     """
     _check_name(feature)
-    for attribute, (expected, text) in _LISTED.items():
-        value = getattr(feature, attribute)
-        if not isinstance(value, expected):
-            raise ConfigurationError(
-                f"{type(feature).__name__} {feature.name!r}: {attribute} must be {text}, not {type(value).__name__}"
-            )
+    findings = tuple(faults_of_attributes(feature, {**RULES, **own_rules}, ("name", *own_names)))
+    if findings:
+        raise ConfigurationError(*findings)
 
 
 def _check_name(feature: IFeature) -> None:

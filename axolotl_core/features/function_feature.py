@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import partial
 from itertools import islice
@@ -38,6 +38,7 @@ from axolotl_core.arguments import (
 )
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.attributes import similar
 from axolotl_core.features.feature import Execution, IFeature
 from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of, schemas_of
@@ -272,6 +273,7 @@ class FeatureOptions(TypedDict, total=False):
     scopes: frozenset[str]
     cost: float
     execution: Execution
+    scanned: bool
 
 
 class FunctionFeature(IFeature, Generic[P, R]):
@@ -350,9 +352,14 @@ def check_options(decorator: str, options: Mapping[str, Any], known: Mapping[str
     Raises:
         ConfigurationError: with their names.
     """
-    unknown = options.keys() - known.keys()
-    if unknown:
-        raise ConfigurationError(f"@{decorator} has no option {', '.join(sorted(unknown))}")
+    findings = [f"@{decorator} has no option {name}{_hint(name, known)}" for name in sorted(options.keys() - known)]
+    if findings:
+        raise ConfigurationError(*findings)
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = similar(name, known)
+    return "" if near is None else f"; did you mean {near}?"
 
 
 def check_function(function: Any, kind: str) -> None:

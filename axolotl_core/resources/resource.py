@@ -14,8 +14,9 @@ from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, instance_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import IFeature, check_listed, open_parameters, type_arguments
+from axolotl_core.features.feature import IFeature, check_attributes, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
@@ -49,6 +50,8 @@ class CacheHint(msgspec.Struct, frozen=True):
 
 class _AnyResource(IFeature):
     """The common attributes of resources and resource templates."""
+
+    _code = ("read", "execute")
 
     mime_type: str | None = None
     annotations: Annotations | None = None
@@ -132,6 +135,15 @@ def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContent
     return (TextResource(uri, json_text(output).decode(), mime_type or "application/json"),)
 
 
+_RULES: Final[Mapping[str, AttributeRule]] = {
+    "mime_type": instance_of(str, or_none=True),
+    "annotations": instance_of(Annotations, or_none=True),
+    "cache": instance_of(CacheHint, or_none=True),
+}
+_FIXED_RULES: Final = {**_RULES, "size": SIZE}
+_TEMPLATE_RULES: Final = {**_RULES, "unscreened": STRINGS}
+
+
 def check_resource(resource: Any) -> None:
     """Check a resource or resource template before it is registered.
 
@@ -153,7 +165,8 @@ def check_resource(resource: Any) -> None:
             else "subclass IResource or IResourceTemplate, or use @resource"
         )
         raise ConfigurationError(f"{resource!r} is not a resource: {hint}")
-    check_listed(resource)
+    is_template = isinstance(resource, IResourceTemplate)
+    check_attributes(resource, _TEMPLATE_RULES if is_template else _FIXED_RULES, "uri", "uri_template")
 
 
 def _check_fixed(resource: IResource) -> None:

@@ -2,10 +2,11 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import (
     Any,
     ClassVar,
+    Final,
     Generic,
     Literal,
     ParamSpec,
@@ -23,7 +24,8 @@ from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.feature import IFeature, check_listed, open_parameters, type_arguments
+from axolotl_core.features.attributes import AttributeRule, instance_of, one_of
+from axolotl_core.features.feature import IFeature, check_attributes, open_parameters, type_arguments
 from axolotl_core.features.function_feature import (
     FeatureOptions,
     FunctionFeature,
@@ -121,6 +123,18 @@ class ITool(IFeature, Generic[InputT, OutputT]):
         return schema_of(self.input_model, "validation")
 
 
+_RULES: Final[Mapping[str, AttributeRule]] = {
+    "annotations": instance_of(ToolAnnotations),
+    "app": instance_of(str, AppLink, or_none=True),
+    "task_support": one_of("forbidden", "optional", "required"),
+    "coerce_arguments": instance_of(bool, or_none=True),
+    "requires_approval": instance_of(bool, Approval),
+    "idempotency": instance_of(Idempotency, or_none=True),
+    "retry": instance_of(Retry, or_none=True),
+    "breaker": instance_of(Breaker, or_none=True),
+}
+
+
 def check_definition(tool: Any) -> None:
     """Check a tool before it is registered.
 
@@ -131,10 +145,7 @@ def check_definition(tool: Any) -> None:
     if not isinstance(tool, ITool):
         hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
         raise ConfigurationError(f"{tool!r} is not a tool: {hint}")
-    check_listed(tool)
-    if not isinstance(tool.annotations, ToolAnnotations):
-        given = type(tool.annotations).__name__
-        raise ConfigurationError(f"{kind} {tool.name!r}: annotations must be a ToolAnnotations, not {given}")
+    check_attributes(tool, _RULES)
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
 

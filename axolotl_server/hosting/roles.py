@@ -3,13 +3,14 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from dependency_injector import containers, errors, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import IExtension, check_extension
+from axolotl_core.features.attributes import place_of
 from axolotl_core.health import IHealthCheck, check_health_checks
 from axolotl_core.layers import ILayer
 from axolotl_core.names import DefaultNameRule, INameRule, check_name, nearest
@@ -55,7 +56,33 @@ async def resolved(provider: Any) -> Any:
     except ConfigurationError:
         raise
     except Exception as error:
+        findings = tuple(_incomplete(provider)) if isinstance(error, TypeError) else ()
+        if findings:
+            raise ConfigurationError(*findings) from error
         raise ConfigurationError(f"A provider of the container failed: {type(error).__name__}: {error}") from error
+
+
+def _incomplete(provider: Any) -> Iterator[str]:
+    """Find classes that a provider cannot create: abstract ones, and those with parameters that nothing provides."""
+    related = (provider, *provider.traverse())
+    for one in dict.fromkeys(one for one in related if inspect.isclass(getattr(one, "provides", None))):
+        made, what = one.provides, f"{one.provides.__name__}{place_of(one.provides)}"
+        if inspect.isabstract(made):
+            methods = ", ".join(sorted(made.__abstractmethods__))
+            yield f"{what} does not define {methods}: write async def {methods}(self, …)"
+            continue
+        parameters = [value for value in inspect.signature(made).parameters.values() if value.kind not in _VARIADIC]
+        open_ = [value for value in parameters[len(one.args) :] if value.name not in one.kwargs]
+        missing = [value.name for value in open_ if value.default is value.empty]
+        if missing:
+            given = ", ".join(f"{name}={name}" for name in missing)
+            yield (
+                f"{what} needs {', '.join(missing)}: add a provider for it to the container, and write "
+                f"providers.{type(one).__name__}({made.__name__}, {given})"
+            )
+
+
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def flat(value: Any) -> Iterator[Any]:
@@ -151,8 +178,8 @@ async def resolve_roles(container: containers.Container, chosen: Sequence[str] =
 async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
     """Make the objects of all roles, or raise ConfigurationError; without `chosen`, all tool sets are served."""
     offers = frozenset(_offers(container))
-    findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
-    if not offers and "extensions" not in container.providers:
+    findings = [*_undefined(container), *_unknown_toolsets(container, chosen), *_misplaced(container)]
+    if not offers and "extensions" not in container.providers and not findings:
         findings.append(
             "The container has no role tools, prompts or resources: write "
             "tools = providers.List(providers.Singleton(MyTool)), or give it sub-containers that have one"
@@ -246,6 +273,30 @@ def _undefined(container: Any) -> Iterator[str]:
         container.check_dependencies()
     except errors.Error as error:
         yield f"{error}: pass them when the container is made, or override them"
+
+
+_ROLE_NAMES: Final = (
+    *("tools", "prompts", "resources", "tool_registry", "prompt_registry", "resource_registry", "settings", "layers"),
+    *("extensions", "name_rule", "event_store", "authorizer", "token_verifier", "quota_store", "result_store"),
+    *("audit_sinks", "health_checks"),
+)
+
+
+def _misplaced(container: Any) -> Iterator[str]:
+    """Find roles that are not providers, and a misspelled role of a container that has none."""
+    written: Any = getattr(container, "declarative_parent", None)
+    for name, value in ({} if written is None else vars(written)).items():
+        if name in _ROLE_NAMES and name not in container.providers and not callable(value):
+            wrapped = "providers.List(providers.Singleton(MyTool))" if name == "tools" else "providers.…"
+            yield (
+                f"{written.__qualname__}.{name} is of type {type(value).__name__}, which is not a provider: write "
+                f"{name} = {wrapped}"
+            )
+    if not any(True for _ in _offers(container)):
+        for name in container.providers:
+            near = nearest(name, _FEATURES)
+            if near is not None:
+                yield f"The container has {name!r}, which is not a role; did you mean {near!r}?"
 
 
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:

@@ -21,9 +21,9 @@ def tool_class(kind: str, name: str) -> str:
     return TOOL.format(kind=kind, name=name)
 
 
-def names(package: str, **dependencies: object) -> list[str]:
+def names(package: str, *, marked_only: bool = False, **dependencies: object) -> list[str]:
     """List the names of the tools that are found."""
-    return [tool.name for tool in scan(package, **dependencies)]
+    return [tool.name for tool in scan(package, marked_only=marked_only, **dependencies)]
 
 
 def test_classes_and_functions_are_found_in_all_modules(package: MakePackage) -> None:
@@ -170,3 +170,20 @@ def test_an_empty_package_has_no_tools(package: MakePackage) -> None:
     """An empty package has no tools."""
     package({"scanned_empty/__init__.py": ""})
     assert scan("scanned_empty") == ()
+
+
+MARKS = (
+    tool_class("Plain", "plain")
+    + tool_class("Out", "out").replace("name =", "scanned = False\n    name =")
+    + "class Below(Out):\n    name = 'below'\n\n"
+    + tool_class("In", "in").replace("name =", "scanned = True\n    name =")
+    + '@tool\ndef function() -> int:\n    """F."""\n    return 1\n\n'
+    + '@tool(scanned=False)\ndef hidden() -> int:\n    """H."""\n    return 1\n'
+)
+
+
+def test_marks(package: MakePackage) -> None:
+    """`scanned` leaves a class or function out, or marks it; subclasses do not inherit it."""
+    package({"scanned_marks.py": MARKS})
+    assert names("scanned_marks") == ["plain", "below", "in", "function"]
+    assert names("scanned_marks", marked_only=True) == ["in", "function"]

@@ -23,8 +23,8 @@ from axolotl_core import (
     resource,
     tool,
 )
-from axolotl_core.features.feature import check_listed
 from axolotl_core.features.spec import Limits
+from axolotl_core.prompts import check_prompt
 from axolotl_core.registry import Registry
 
 
@@ -124,7 +124,7 @@ def test_a_name_may_be_any_line_of_text(name: str) -> None:
     """Stricter rules for names belong to the server."""
     feature = Prompt()
     feature.name = name
-    check_listed(feature)
+    check_prompt(feature)
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_class_without_a_name_is_refused() -> None:
             return ""
 
     with pytest.raises(ConfigurationError, match='Greeting has no name: write name = "greeting" in the class'):
-        check_listed(Greeting())
+        check_prompt(Greeting())

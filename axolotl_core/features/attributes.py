@@ -1,0 +1,169 @@
+"""Checks of the attributes of features: types, values, misspelled names, and where each is written."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from axolotl_core.names import nearest
+from axolotl_core.protocol.identity import Icon
+
+
+class AttributeRule(NamedTuple):
+    """The values that an attribute accepts, in code and in words."""
+
+    accepts: Callable[[Any], bool]
+    expected: str
+
+
+def one_of(*values: str) -> AttributeRule:
+    """Accept some strings."""
+    *others, last = (f'"{value}"' for value in values)
+    return AttributeRule(lambda value: isinstance(value, str) and value in values, f"{', '.join(others)} or {last}")
+
+
+def instance_of(*types: type, or_none: bool = False) -> AttributeRule:
+    """Accept instances of some types, and None if it stands for something."""
+    names = [_TYPE_NAMES.get(kind, f"{_article(kind)} {kind.__name__}") for kind in types]
+    expected = " or ".join([*names, *(["None"] if or_none else [])])
+    return AttributeRule(lambda value: isinstance(value, types) or (or_none and value is None), expected)
+
+
+_TYPE_NAMES: Final[Mapping[type, str]] = {str: "a string", bool: "True or False", Mapping: "a mapping"}
+
+
+def _article(kind: type) -> str:
+    return "an" if kind.__name__[0] in "AEIOU" else "a"
+
+
+def _number(*, above: float | None = None, least: float = 0, or_none: bool = True) -> AttributeRule:
+    def accepts(value: Any) -> bool:
+        if value is None:
+            return or_none
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            return False
+        return value >= least if above is None else value > above
+
+    return AttributeRule(accepts, f"a number above {above:g}" if above is not None else f"a number from {least:g} up")
+
+
+def _count(least: int) -> AttributeRule:
+    def accepts(value: Any) -> bool:
+        return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least)
+
+    return AttributeRule(accepts, f"a whole number from {least} up")
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, tuple | list | AbstractSet) and all(isinstance(value, kind) for value in values)
+
+
+STRINGS: Final = AttributeRule(lambda value: _are(value, str), 'a set of strings, such as {"a"}')
+SIZE: Final = _count(0)
+
+RULES: Final[Mapping[str, AttributeRule]] = {
+    "description": instance_of(str),
+    "title": instance_of(str, or_none=True),
+    "icons": AttributeRule(lambda value: not isinstance(value, AbstractSet) and _are(value, Icon), "a tuple of Icon"),
+    "meta": instance_of(Mapping),
+    "tags": STRINGS,
+    "timeout_seconds": _number(above=0),
+    "max_timeout_seconds": _number(above=0),
+    "max_concurrency": _count(1),
+    "queue_limit": _count(0),
+    "queue_timeout_seconds": _number(),
+    "pool": instance_of(str, or_none=True),
+    "max_result_bytes": _count(1),
+    "scopes": STRINGS,
+    "cost": _number(or_none=False),
+    "execution": one_of("loop", "thread", "process"),
+    "suspends": instance_of(bool),
+    "scanned": instance_of(bool, or_none=True),
+}
+"""The attributes that all features have."""
+
+
+def faults_of_attributes(feature: Any, rules: Mapping[str, AttributeRule], own: Iterable[str]) -> Iterator[str]:
+    """Describe every attribute with a wrong value, and every one whose name looks like a misspelled one.
+
+    `own` are the names that a feature of this kind has without a rule, such as `name`.
+    """
+    what = f"{type(feature).__name__} {feature.name!r}"
+    if hasattr(feature, "function"):
+        what = f"{feature.function.__name__}() {feature.name!r}"
+    for name, rule in rules.items():
+        value = getattr(feature, name)
+        if not rule.accepts(value):
+            yield f"{what}{place_of(feature, name)}: {name} must be {rule.expected}, not {_shown(value)}"
+    if feature.execution == "loop" and not feature.suspends and not hasattr(feature, "function"):
+        yield (
+            f'{what}{place_of(feature, "execution")}: execution is "loop", but its code is a plain function: remove '
+            "execution to run it in a thread, or write async def"
+        )
+    known = [*rules, *own]
+    for name, value in _foreign_values(type(feature), known):
+        near = similar(name, known)
+        if near is not None:
+            yield (
+                f"{what}{place_of(feature, name)}: {name} = {_shown(value)} has no effect; did you mean {near}? "
+                f"If it is a value of your own, call it _{name}"
+            )
+
+
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """Find the attribute that a name stands for: `timeout_seconds` for `timeout`, `execution` for `exection`."""
+    known = tuple(known)
+    return next((one for one in known if one.startswith(f"{name}_")), None) or nearest(name, known)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 and " at 0x" not in text else type(value).__name__
+
+
+def _foreign_values(cls: type, known: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Find the plain values in the user's classes that are not attributes of features."""
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("axolotl_core.") or base is object]
+    inherited = {name for base in ours for name in vars(base)} | {*known}
+    for base in cls.__mro__:
+        if base not in ours:
+            for name, value in vars(base).items():
+                is_value = isinstance(value, str | int | float | tuple | list | dict | set | frozenset | None)
+                if is_value and not name.startswith("_") and name not in inherited:
+                    yield name, value
+
+
+def place_of(feature: Any, attribute: str | None = None) -> str:
+    """Return ` (file:line)` of a feature, its class or one of its attributes; nothing if it is not in a file."""
+    code = getattr(feature, "function", None)
+    cls = feature if inspect.isclass(feature) else type(feature)
+    owners: list[Any] = [code] if code is not None else list(cls.__mro__)
+    if code is None and attribute is not None:
+        owners = [owner for owner in owners if attribute in vars(owner)] or owners
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(owners[0]))
+        lines, first = inspect.getsourcelines(owners[0])
+    except (OSError, TypeError):
+        return ""
+    line = first + _offset(lines, attribute) if attribute is not None and code is None else first
+    return f" ({_relative(file)}:{line})" if file else ""
+
+
+def _offset(lines: list[str], attribute: str) -> int:
+    """Find the line of a class's source that sets an attribute."""
+    import ast  # only errors need it
+    from textwrap import dedent
+
+    [definition, *_] = ast.parse(dedent("".join(lines))).body
+    for statement in reversed(getattr(definition, "body", ())):
+        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == attribute for target in targets):
+            return int(statement.lineno) - 1
+    return 0
+
+
+def _relative(file: str | None) -> str:
+    path, here = Path(file or ""), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
