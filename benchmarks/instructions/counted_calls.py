@@ -125,7 +125,7 @@ async def _stdio(host: ServerHost) -> Play:
     for line in (wire.stdio_handshake(), wire.stdio_initialized()):
         exchange.receive(line)
         await asyncio.sleep(0.01)
-    return _Caller(transport, exchange.receive, wire.stdio_calls(100_000, WARM_UP)).play
+    return _Caller(transport, exchange.receive, [line.rstrip() for line in wire.stdio_calls(100_000, WARM_UP)]).play
 
 
 async def _layered(host: ServerHost) -> Play:
