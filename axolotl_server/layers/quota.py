@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from math import ceil, isfinite
+from math import ceil
 from typing import Any, Final, TypeAlias
 
-from axolotl_core.errors import ConfigurationError, QuotaExceeded
+from axolotl_core.errors import QuotaExceeded
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.quota import Charge, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
@@ -66,8 +66,6 @@ class QuotaLayer(ILayer):
         for rule in rules:
             self._idle.pop(rule.name, None)
         cost = spec.feature.cost
-        if not (isfinite(cost) and cost >= 0):
-            raise ConfigurationError(f"{spec.kind.title()} {spec.name!r} has the cost {cost}: use 0 or more")
         if not rules or not cost:
             return call_next
         charges = [rule.charge(spec) for rule in rules]

@@ -17,7 +17,7 @@ from tests.fuzz.framing import Request, mutate_request
 from tests.fuzz.http_wire import Responses
 from tests.support.audited_calls import MemorySink
 from tests.support.peers.wire import META
-from tests.support.servers.serving import HttpServer, serving
+from tests.support.servers.serving import HttpServer, serving, until
 
 _QUIET_SECONDS: Final = 0.15
 """How long nothing may arrive before the client goes on; some requests are incomplete and get no response."""
@@ -146,6 +146,7 @@ class BothPaths:
         sink.records.clear()
         server.app.refused.clear()
         received, closed = await _converse(server.port, conversation)
+        await until(lambda: not server.server.connections and not server.server.state.tasks)
         records = tuple((one.event, one.name, one.outcome, one.reason, one.subject) for one in sink.records)
         return Outcome(_VARYING.sub(b"", received), closed, records, sum(server.app.refused.values()))
 
