@@ -97,7 +97,7 @@ def faults_of_attributes(feature: Any, rules: Mapping[str, AttributeRule], own: 
         value = getattr(feature, name)
         if not rule.accepts(value):
             yield f"{what}{place_of(feature, name)}: {name} must be {rule.expected}, not {_shown(value)}"
-    if feature.execution == "loop" and not feature.suspends and not hasattr(feature, "function"):
+    if feature.execution == "loop" and feature._has_plain_code:
         yield (
             f'{what}{place_of(feature, "execution")}: execution is "loop", but its code is a plain function: remove '
             "execution to run it in a thread, or write async def"

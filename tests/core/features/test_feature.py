@@ -152,3 +152,14 @@ def test_a_class_without_a_name_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match='Greeting has no name: write name = "greeting" in the class'):
         check_prompt(Greeting())
+
+
+def test_code_that_does_not_suspend_may_run_on_the_loop() -> None:
+    """An async method that never awaits runs on the event loop by default; only a plain function cannot."""
+
+    class Quick(Tool):
+        suspends = False
+
+    registry = ToolRegistry()
+    registry.register(Quick())
+    assert Quick.execution == "loop"
