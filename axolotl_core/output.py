@@ -158,7 +158,7 @@ _COUNTS: Final[dict[type, _Count]] = {}
 
 
 def _count_for(kind: type) -> _Count:
-    if len(_COUNTS) >= _MAX_TYPES:  # only code that makes types at run time has so many
+    if len(_COUNTS) >= _MAX_TYPES:  # only code that creates types at run time gets here
         _COUNTS.clear()
     if dataclasses.is_dataclass(kind):
         count: _Count = _Budget.spend_on_dataclass

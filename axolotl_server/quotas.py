@@ -153,7 +153,7 @@ class RequestQuotas:
 
 
 def _request_key(rule: QuotaRule, charge: Charge, request: Request) -> str:
-    """Make the key that counts a request; anonymous callers are told apart by address."""
+    """Make the key that counts a request; anonymous callers are identified by their address."""
     head, exchange = f"{rule.name}:{charge.scale}:", request.exchange
     if "principal" in rule.per:
         names = exchange.share or exchange.principal.identity

@@ -14,7 +14,7 @@ Share: TypeAlias = tuple[str | None, ...]
 def share_of(principal: Principal, client: Sequence[Any] | None) -> Share | None:
     """Return whom a request over HTTP counts for; None if its caller may use everything.
 
-    Anonymous callers are told apart by address. Those on the same machine are not: they are the only user of a local
+    Anonymous callers are identified by address. Those on the same machine are not: they are the only user of a local
     server, or all users of a proxy.
     """
     if principal.identity != ANONYMOUS.identity:
