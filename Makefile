@@ -1,4 +1,4 @@
-# Requires Python 3.11 to 3.13, and npm for `make conformance`. Set the interpreter with PYTHON= and options with ARGS=.
+# Requires Python 3.11 or newer, and npm for `make conformance`. Set the interpreter with PYTHON= and options with ARGS=.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -10,7 +10,7 @@ DEV     := $(VENV)/.dev-installed
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
               --custom-compile-command "make lock"
-EXTRAS     := --extra auth --extra metrics --extra otel --extra redis
+EXTRAS     := --extra auth --extra metrics --extra otel --extra postgres --extra redis --extra skills --extra tasks
 
 # Compiled modules are kept, or every worker and every process of a test would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -68,6 +68,8 @@ lock: $(BIN)/uv ## Update the lock files (ARGS=--upgrade for newer versions)
 	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.lock
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) -o requirements/runtime.lock
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) --group dev -c requirements/runtime.lock -o requirements/dev.lock
+	$(COMPILE) $(ARGS) --group docs -o requirements/docs.lock
+	$(COMPILE) $(ARGS) --group release -o requirements/release.lock
 
 clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
@@ -75,8 +77,8 @@ clean: ## Remove the environment, caches and build output
 
 # The environment is installed again only if a lock file is newer than its stamp file.
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
-	  || { echo "Axolotl needs Python 3.11 to 3.13. Set one with PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Axolotl needs Python 3.11 or newer. Set one with PYTHON=" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(RUNTIME): requirements/runtime.lock pyproject.toml | $(BIN)/python
