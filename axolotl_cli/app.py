@@ -24,16 +24,16 @@ _COMMANDS: Final = {
     "prompt": "call:prompt",
     "read": "call:read",
     "inspect": "list:inspect",
-    "check": "check:check",
+    "check": "project.check:check",
     "health": "health:health",
-    "install": "install:install",
+    "install": "project.install:install",
     "policy": "policy:policy",
     "audit": "audit:audit",
     "auth": "auth:auth",
     "config": "config:config",
-    "manifest": "install:manifest",
+    "manifest": "project.install:manifest",
 }
-"""The module of each command in `axolotl_cli.commands`, and its function or group there, in the order of the help."""
+"""The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""
 
 
 class _CommandTable(Mapping[str, Any]):
