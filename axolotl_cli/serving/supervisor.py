@@ -107,8 +107,8 @@ class Supervisor:
         self._restart = restart
         self._listener: socket.socket | None = None
         self._slots = [_Slot() for _ in range(count)]
-        self._living: set[WorkerProcess] = set()
-        """All workers that run, including those that no longer have a slot."""
+        self._living: dict[WorkerProcess, None] = {}
+        """All workers that run, oldest first, including those that no longer have a slot."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._failures = 0
         self._stopping = asyncio.Event()
@@ -182,7 +182,7 @@ class Supervisor:
         if self._stopping.is_set():
             return None
         worker = await WorkerProcess.start(self._free_number(), self._order, self._listener)
-        self._living.add(worker)
+        self._living[worker] = None
         worker.gone.add_done_callback(lambda _: self._remove(worker))
         await self._wait_unless_interrupted(worker.ready, None if self._restart else _DEV_START_SECONDS)
         self._listener = worker.listener or self._listener
@@ -206,7 +206,7 @@ class Supervisor:
         self._run_in_background(self._watch(slot, worker))
 
     def _remove(self, worker: WorkerProcess) -> None:
-        self._living.discard(worker)
+        self._living.pop(worker, None)
         self._board.leave(worker.number)
 
     def _fail(self, worker: WorkerProcess, is_reload: bool) -> None:
@@ -276,6 +276,7 @@ class Supervisor:
         began = time.monotonic()
         for slot in self._slots:
             async with slot.lock:
+                await self._wait_for_retiring()
                 worker = await self._start(is_reload=True)
                 if worker is None:
                     return
@@ -284,6 +285,20 @@ class Supervisor:
                 if before is not None:
                     await self._retire(before, worker)
         self._report_serving(began, is_reload=True)
+
+    async def _wait_for_retiring(self) -> None:
+        """Wait until fewer workers retire than there are slots, so that numbers stay within twice the slots.
+
+        In development the oldest one is hurried: changes are not to wait for calls in code that was replaced twice.
+        """
+        while not self._is_interrupted():
+            retiring = [worker for worker in self._living if worker.is_retiring]
+            if len(retiring) < len(self._slots):
+                return
+            if not self._restart:
+                retiring[0].terminate()
+            ends = [worker.gone for worker in retiring]
+            await self._wait_unless_interrupted(asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED))
 
     async def _retire(self, worker: WorkerProcess, successor: WorkerProcess) -> None:
         """End a worker when its clients have moved; wait until its successor answers all new requests."""
@@ -319,6 +334,7 @@ class Supervisor:
             self._code = _FAILED
 
     def _free_number(self) -> int:
+        """Choose the lowest number that no worker has: the number is part of the names of files."""
         taken = {worker.number for worker in self._living}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 

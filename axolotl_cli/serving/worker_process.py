@@ -85,7 +85,7 @@ class WorkerOrder:
     board: int = -1
     """The descriptor of the connection board, which the worker inherits."""
     number: int = 0
-    """The number of the worker among those that run."""
+    """The lowest number that no other running worker has; at most twice the number of workers."""
     principal: Mapping[str, Any] | None = None
     """The principal of all requests in development, if the command line names one."""
 
@@ -111,6 +111,8 @@ class WorkerProcess:
         self.gone = asyncio.ensure_future(process.wait())
         self.handed_over = asyncio.Event()
         """Set when new requests no longer reach it."""
+        self.is_retiring = False
+        """Whether another worker has replaced it, and it ends when its calls do."""
         self.listener: socket.socket | None = None
         """The socket that it opened, if it was not given one."""
         self.description: Mapping[str, Any] = {}
@@ -196,6 +198,7 @@ class WorkerProcess:
 
     def retire(self, changed_lists: Sequence[str]) -> None:
         """Leave new connections to another worker, and end when its clients have moved there."""
+        self.is_retiring = True
         self._channel.send({"type": "retire", "changed_lists": changed_lists})
 
     def stop(self) -> None:

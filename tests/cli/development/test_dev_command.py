@@ -168,6 +168,22 @@ def test_no_request_is_lost(processes: Processes, tmp_path: Path) -> None:
     assert len(answers) > 20
 
 
+def test_audit_logs_are_used_again(processes: Processes, tmp_path: Path, pipe: Path) -> None:
+    """Reloads use two audit logs, also if a call in older code does not end: that call is stopped."""
+    (tmp_path / "axolotl.toml").write_text('[audit]\njsonl_path = "audit.jsonl"\n', encoding="utf-8")
+    project = Project(processes, tmp_path).begin()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(project.request, "tools/call", {"name": "read", "arguments": {"path": str(pipe)}})
+        project.server.read_until("reading")
+        for version in ("two", "tri", "four"):
+            project.save(code(version))
+            assert project.call("version") == version
+        assert running.exception() is not None or "error" in running.result() or running.result()["result"]["isError"]
+    project.server.signal(signal.SIGINT)
+    assert project.server.end()[0] == 0
+    assert {path.name for path in tmp_path.glob("audit*.jsonl")} == {"audit-dev-1.jsonl", "audit-dev-2.jsonl"}
+
+
 def test_broken_code(processes: Processes, tmp_path: Path) -> None:
     """Code that does not start is reported in the terminal and the console; the old code keeps serving."""
     project = Project(processes, tmp_path).begin()

@@ -17,6 +17,7 @@ from mcp import Client as OfficialClient
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from axolotl_server.audit.log_reading import verify
 from benchmarks.soak.fleet import Fleet, fleet
 from tests.chaos.container import LEDGER
 from tests.chaos.load import Load
@@ -247,3 +248,39 @@ async def test_workers_do_not_outlive_their_supervisor(tmp_path: Path) -> None:
         workers.signal(signal.SIGKILL)
         await until(lambda: gone(pids))
     assert {"audit-1.jsonl", "audit-2.jsonl"} < set(os.listdir(tmp_path))
+
+
+async def test_numbers_are_used_again(tmp_path: Path) -> None:
+    """With two workers, crashes and reloads use the numbers 1 to 4 only, even while replaced workers finish calls.
+
+    A reload waits if as many replaced workers as there are workers still run. All logs are complete.
+    """
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    audit = {"AXOLOTL_AUDIT__JSONL_PATH": str(tmp_path / "audit-{worker}.jsonl")}
+    with fleet(TARGET, 2, audit) as workers:
+        async with lines(workers) as connected, contextlib.AsyncExitStack() as stack:
+            body, headers = call("work", {"pipe": str(pipe)}, token=1), mirrored(name="work")
+            streams = []
+            for client in connected:
+                response = client.http.stream("POST", client.url, content=body, headers=headers)
+                streams.append(EventReader(await stack.enter_async_context(response)))
+                await progress(streams[-1])
+            old = set(workers.serving())
+            workers.signal(signal.SIGHUP)
+            line = await asyncio.to_thread(workers.wait_for, "reloaded:")
+            [killed, _] = set(workers.serving()) - old
+            os.kill(killed, signal.SIGKILL)
+            line = await asyncio.to_thread(workers.wait_for, "serves", line)
+            workers.signal(signal.SIGHUP)
+            line = await asyncio.to_thread(workers.wait_for, "reloading:", line)
+            assert not any("reloaded:" in text for text in workers.log[line:])
+            await asyncio.to_thread(pipe.write_text, "done", encoding="utf-8")
+            ended = [(await stream.rest())[-1].message for stream in streams]
+            assert {text_of(one) for one in ended} == {"done", ""}
+            await asyncio.to_thread(workers.wait_for, "reloaded:", line)
+        workers.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(workers.end) == 0
+    logs = sorted(name for name in os.listdir(tmp_path) if name.endswith(".jsonl"))
+    assert logs == [f"audit-{number}.jsonl" for number in (1, 2, 3, 4)]
+    assert [verify(tmp_path / name).fault for name in logs] == [None] * 4
