@@ -6,6 +6,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ("pytester",)
+
 # A busy machine is slow: examples have no time limit.
 settings.register_profile("axolotl", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)

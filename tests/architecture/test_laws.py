@@ -27,7 +27,7 @@ from tests.architecture.checkers import (
 from tests.architecture.sources import ROOT, Source, read_sources, submodules_of
 
 PACKAGES: Final = "axolotl_*"
-FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli")
+FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli", "axolotl_testing")
 MAX_TEST_FILE_LINES: Final = 500
 MAX_TEST_FOLDER_FILES: Final = 20
 REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
@@ -42,6 +42,7 @@ LIBRARIES: Final = {
         "axolotl_server/host.py",
         "axolotl_server/hosting/",
         "axolotl_server/lifecycle/",
+        "axolotl_testing/",
     ],
     "docstring_parser": ["axolotl_core/features/"],
     "dotenv": ["axolotl_server/configuration/"],
@@ -50,6 +51,7 @@ LIBRARIES: Final = {
     "jwt": ["axolotl_server/authentication/"],
     "opentelemetry": ["axolotl_server/observation/"],
     "prometheus_client": ["axolotl_server/observation/"],
+    "pytest": ["axolotl_testing/"],
     "redis": ["axolotl_server/stores/"],
     "rich": ["axolotl_cli/output.py", "axolotl_cli/views/"],
     "uritemplate": ["axolotl_core/resources/"],
@@ -183,7 +185,7 @@ def test_layers_import_the_core_only() -> None:
     """At run time, layers import nothing of ours but the core and each other."""
     check = partial(
         check_imports,
-        forbidden=["axolotl_server", "axolotl_cli", "axolotl_examples"],
+        forbidden=["axolotl_server", "axolotl_cli", "axolotl_testing", "axolotl_examples"],
         allowed=["axolotl_server.layers"],
         annotations=False,
     )

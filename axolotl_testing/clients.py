@@ -1,0 +1,52 @@
+"""Clients of the server under test."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_server.client.client import InProcessClient
+from axolotl_server.client.outcomes import Answering
+from axolotl_server.host import ServerHost
+from axolotl_testing.leftovers import Leftovers
+from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
+
+
+class ClientFactory:
+    """Makes clients; the type of the fixture `axolotl_client`."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    @asynccontextmanager
+    async def __call__(
+        self,
+        container: ContainerSource | None = None,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        settings: SettingsSource | None = None,
+        profile: str | None = DEFAULT_PROFILE,
+        toolsets: Sequence[str] = (),
+        principal: Principal = ANONYMOUS,
+        answer: Answering | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[InProcessClient]:
+        """Start a server with a fresh container, connect to it, and stop it after the block.
+
+        Without a container, it is the target of the nearest `axolotl.toml` above the test, with the settings of that
+        file and of its profile `test`, if there is one. `overrides` maps dotted names of providers to objects or
+        providers. `settings` overrides settings, or is the path of another settings file. Environment variables have
+        no effect. The test fails if threads, processes, calls or objects of calls are left over after the block.
+        """
+        opened = self._project.open(container, overrides=overrides or {}, settings=settings, profile=profile)
+        with opened as (made, file, flags):
+            names = toolsets or file.toolset_names
+            leftovers = Leftovers()
+            async with ServerHost(made, flags=flags, file=file, toolsets=names, environment={}) as host:
+                client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities)
+                try:
+                    yield client
+                finally:
+                    await client.close()
+                await leftovers.watch(host)
+            await leftovers.check()

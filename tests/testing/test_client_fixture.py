@@ -1,0 +1,200 @@
+"""`axolotl_client`: the project's container, overrides, settings and leftovers."""
+
+import pytest
+
+from tests.testing.conftest import RunTests
+
+
+def test_the_project_is_served(run_tests: RunTests, pytester: pytest.Pytester) -> None:
+    """The target, the rules and the profile `test` come from the settings file; overrides replace providers."""
+    result = run_tests(
+        """
+        from pathlib import Path
+        from shop_container import Container, Orders
+        from axolotl_testing import as_principal, assert_result
+
+        CLERK = as_principal("ann", roles=["clerk"])
+        MANAGER = as_principal("mia", roles=["manager"])
+
+        async def name_of(client):
+            return (await client.request("server/discover", {}))["_meta"]["io.modelcontextprotocol/serverInfo"]["name"]
+
+        async def test_override(axolotl_client):
+            async with axolotl_client(overrides={"orders": Orders({1: "lost"})}, principal=CLERK) as client:
+                assert_result(await client.call("track_order", {"number": 1}), {"state": "lost", "currency": "EUR"})
+                assert [tool["name"] for tool in await client.list_tools()] == ["track_order"]
+            assert not Path("opened").exists()
+
+        async def test_override_in_a_subcontainer(axolotl_client):
+            async with axolotl_client(overrides={"prices.currency": "SEK"}, principal=CLERK) as client:
+                assert_result(await client.call("track_order", {"number": 7}), {"state": "sent", "currency": "SEK"})
+
+        async def test_environment(axolotl_client, monkeypatch):
+            monkeypatch.setenv("AXOLOTL_SERVER__NAME", "changed")
+            async with axolotl_client(principal=CLERK) as client:
+                assert await name_of(client) == "tested"
+
+        async def test_settings(axolotl_client):
+            settings = {"server": {"name": "other"}, "authorization": {"default": "allow"}}
+            async with axolotl_client(settings=settings) as client:
+                assert await name_of(client) == "other"
+                assert len(await client.list_tools()) == 2
+
+        async def test_no_profile_and_toolsets(axolotl_client):
+            async with axolotl_client(profile=None, toolsets=["write"], principal=MANAGER) as client:
+                assert await name_of(client) != "tested"
+                assert [tool["name"] for tool in await client.list_tools()] == ["restock"]
+
+        async def test_own_container(axolotl_client):
+            async with axolotl_client(Container) as client:
+                assert len(await client.list_tools()) == 2
+
+        async def test_shared_container(axolotl_client):
+            shared = Container()
+            for state in "found", "lost":
+                async with axolotl_client(shared, overrides={"orders": Orders({1: state})}) as client:
+                    assert (await client.call("track_order", {"number": 1})).structured["state"] == state
+            assert not shared.orders.overridden
+        """
+    )
+    result.assert_outcomes(passed=7)
+
+
+def test_mistakes_are_explained(run_tests: RunTests) -> None:
+    """Unknown providers, profiles and targets are errors with suggestions, and so are calls that fail."""
+    result = run_tests(
+        """
+        from axolotl_testing import as_principal, assert_result
+
+        async def test_override(axolotl_client):
+            async with axolotl_client(overrides={"ordres": None}): ...
+
+        async def test_nested_override(axolotl_client):
+            async with axolotl_client(overrides={"prices.curency": None}): ...
+
+        async def test_profile(axolotl_client):
+            async with axolotl_client(profile="tset"): ...
+
+        async def test_failed(axolotl_client):
+            async with axolotl_client(principal=as_principal("ann", roles=["clerk"])) as client:
+                assert_result(await client.call("track_order", {"number": 8}), {"state": "sent"})
+        """
+    )
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(
+        [
+            "*overrides: The container has no provider 'ordres'; did you mean 'orders'?",
+            "*overrides: The container 'prices' has no provider 'curency'; did you mean 'prices.currency'?",
+            "*There is no profile 'tset' in axolotl.toml; did you mean 'test'?",
+            "*The call failed: There is no order 8",
+        ]
+    )
+
+
+def test_a_project_without_a_target(run_tests: RunTests, pytester: pytest.Pytester) -> None:
+    """Without a settings file, the error says what to write."""
+    pytester.path.joinpath("axolotl.toml").unlink()
+    result = run_tests("async def test_it(axolotl_client):\n    async with axolotl_client(): ...")
+    result.stdout.fnmatch_lines(["*There is no container: there is no axolotl.toml in * or above. Write target = *"])
+
+
+LEAKY = """
+import asyncio, subprocess, sys, threading
+from contextlib import asynccontextmanager
+from dependency_injector import containers, providers
+from axolotl_core import ToolContext, tool
+
+end = threading.Event()
+children = []
+
+@tool
+async def start_thread() -> str:
+    threading.Thread(target=end.wait, name="forgotten", daemon=True).start()
+    return "started"
+
+@tool
+async def start_process() -> str:
+    children.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+    return "started"
+
+@tool(timeout_seconds=0.05)
+def hang() -> str:
+    end.wait(30)
+    return "too late"
+
+@tool
+async def borrow(context: ToolContext) -> str:
+    await context.enter(held)
+    return "borrowed"
+
+@asynccontextmanager
+async def held():
+    yield
+    await asyncio.Event().wait()
+
+@tool
+async def pooled() -> str:
+    return await asyncio.to_thread(lambda: "done")
+
+@tool(execution="process")
+def elsewhere() -> str:
+    return "done"
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.Object([start_thread, start_process, hang, borrow, pooled, elsewhere])
+"""
+
+
+@pytest.mark.slow
+def test_leftovers_fail_the_test(run_tests: RunTests, pytester: pytest.Pytester) -> None:
+    """Threads, processes, running code and open objects fail the test; idle threads of pools do not."""
+    pytester.makepyfile(leaky=LEAKY)
+    result = run_tests(
+        """
+        import pytest
+        from leaky import Container, children, end
+
+        @pytest.fixture(autouse=True)
+        def ended():
+            end.clear()
+            yield
+            end.set()
+            for child in children:
+                child.communicate()
+            children.clear()
+
+        @pytest.mark.parametrize("name", ["start_thread", "start_process", "hang", "borrow", "pooled", "elsewhere"])
+        async def test_leaks(axolotl_client, name):
+            async with axolotl_client(Container) as client:
+                await client.call(name)
+
+        async def test_first_failure(axolotl_client):
+            async with axolotl_client(Container) as client:
+                await client.call("start_thread")
+                assert False, "the test itself"
+        """
+    )
+    result.assert_outcomes(passed=2, failed=5)
+    result.stdout.fnmatch_lines(
+        [
+            "The block left over:",
+            "  thread 'forgotten', in wait (*threading.py:*)",
+            "The block left over:",
+            "  process *: * -c input()",
+            "The block left over:",
+            "  the code of hang, which still runs",
+            "  thread 'axolotl-tool_0', in hang (*leaky.py:*)",
+            "The block left over:",
+            "  1 calls whose objects are not closed",
+            "E   *AssertionError: the test itself",
+        ]
+    )
+
+
+def test_functions_for_types() -> None:
+    """The types of the fixtures can be imported for annotations."""
+    import axolotl_testing
+
+    assert all(hasattr(axolotl_testing, name) for name in axolotl_testing.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        axolotl_testing.nothing  # noqa: B018

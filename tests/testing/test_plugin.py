@@ -1,0 +1,56 @@
+"""The plugin in a session: what it imports, and workers of xdist."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.testing.conftest import SESSION, RunTests
+
+
+@pytest.mark.slow
+def test_nothing_is_imported_before_it_is_needed(pytester: pytest.Pytester) -> None:
+    """A session whose tests use no fixture imports two small modules of ours, and no library."""
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_modules():
+            ours = {name for name in sys.modules if name.startswith("axolotl")}
+            assert ours == {"axolotl_testing", "axolotl_testing.plugin"}
+            assert {"dependency_injector", "pydantic", "msgspec", "asyncio"}.isdisjoint(sys.modules)
+        """
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *SESSION,
+        "-p",
+        "no:asyncio",
+        "-p",
+        "no:anyio",
+        "-p",
+        "no:hypothesispytest",
+    ]
+    done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_workers_of_xdist(run_tests: RunTests, pytester: pytest.Pytester) -> None:
+    """The fixtures work in several workers at once."""
+    pytester.makepyfile(
+        test_more="""
+        import pytest
+        from axolotl_testing import as_principal
+
+        @pytest.mark.parametrize("number", range(4))
+        async def test_list(axolotl_client, number):
+            async with axolotl_client(principal=as_principal("mia", roles=["manager"])) as client:
+                assert len(await client.list_tools()) == 2
+        """
+    )
+    options = [option for option in SESSION if option != "no:xdist"]
+    result = pytester.runpytest_subprocess(*options[:-1], "-n", "2")
+    result.assert_outcomes(passed=4)
