@@ -1,10 +1,10 @@
 """All settings of a server, and the sections about the server itself."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, SecretStr, model_validator
 
+from axolotl_core._version import __version__
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.calls import (
     ApprovalSettings,
@@ -20,13 +20,6 @@ from axolotl_server.settings.calls import (
 from axolotl_server.settings.policies import AuditSettings, AuthorizationSettings, QuotaSettings
 from axolotl_server.settings.section import LOWER_CASE, Section
 from axolotl_server.settings.transports import HealthSettings, HttpSettings, SessionSettings, StdioSettings
-
-
-def _own_version() -> str:
-    try:
-        return version("axolotl-mcp")
-    except PackageNotFoundError:
-        return "0"
 
 
 class ServerIcon(Section):
@@ -47,7 +40,7 @@ class ServerIdentity(Section):
 
     name: str = "axolotl"
     """The name that clients see."""
-    version: str = Field(default_factory=_own_version)
+    version: str = __version__
     """The version that clients see."""
     title: str | None = None
     """The name for display."""
