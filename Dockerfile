@@ -1,6 +1,6 @@
 # Build: docker build -t axolotl-mcp:0.1.0 .
-# For production, pin the base image by digest: --build-arg PYTHON=3.13-slim-bookworm@sha256:...
-ARG PYTHON=3.13-slim-bookworm
+# The digest is that of the index for all architectures. Dependabot updates it.
+ARG PYTHON=3.13-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
 FROM python:${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
@@ -11,7 +11,7 @@ WORKDIR /build
 COPY requirements/runtime.lock requirements/runtime.lock
 RUN python -m venv --without-pip /opt/axolotl \
     && pip --python /opt/axolotl/bin/python install --compile --require-hashes --only-binary :all: -r requirements/runtime.lock
-COPY LICENSE README.md pyproject.toml ./
+COPY LICENSE README.md hatch_build.py pyproject.toml ./
 COPY axolotl_core axolotl_core
 COPY axolotl_server axolotl_server
 COPY axolotl_cli axolotl_cli

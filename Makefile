@@ -7,6 +7,7 @@ BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.runtime-installed
 DEV     := $(VENV)/.dev-installed
+RELEASE := $(VENV)/.release-installed
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
               --custom-compile-command "make lock"
@@ -17,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs format lock clean
+.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs dist audit format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +61,12 @@ soak: $(DEV) ## Measure memory over long runs
 docs: $(DEV) ## Test the documentation
 	$(BIN)/python -m pytest tests/docs $(ARGS)
 
+dist: $(RELEASE) ## Build the sdist and the wheel, and verify that they are reproducible and work alone
+	$(BIN)/python -m tests.release build $(ARGS)
+
+audit: $(RELEASE) ## Look for known vulnerabilities in the lock files (ARGS=--strict fails if some could not be looked up)
+	$(BIN)/python -m tests.release audit $(ARGS)
+
 format: $(DEV) ## Format the code and fix lint errors
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
@@ -68,8 +75,8 @@ lock: $(BIN)/uv ## Update the lock files (ARGS=--upgrade for newer versions)
 	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.lock
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) -o requirements/runtime.lock
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) --group dev -c requirements/runtime.lock -o requirements/dev.lock
-	$(COMPILE) $(ARGS) --group docs -o requirements/docs.lock
-	$(COMPILE) $(ARGS) --group release -o requirements/release.lock
+	$(COMPILE) $(ARGS) --group docs -c requirements/dev.lock -o requirements/docs.lock
+	$(COMPILE) $(ARGS) --group release -c requirements/dev.lock -o requirements/release.lock
 
 clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
@@ -88,6 +95,10 @@ $(RUNTIME): requirements/runtime.lock pyproject.toml | $(BIN)/python
 
 $(DEV): requirements/dev.lock $(RUNTIME)
 	$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(RELEASE): requirements/release.lock $(DEV) $(BIN)/uv
+	$(PIP) install --require-hashes -r requirements/release.lock
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/python

@@ -3,13 +3,14 @@
 import fnmatch
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+
+from axolotl_core._version import __version__
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DEPLOY: Final = ROOT / "deploy"
@@ -108,6 +109,4 @@ def compose_variables(**given: str) -> dict[str, str]:
 
 def project_version() -> str:
     """Return the version of the project."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert isinstance(version, str)
-    return version
+    return __version__
