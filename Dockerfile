@@ -15,6 +15,7 @@ COPY LICENSE README.md hatch_build.py pyproject.toml ./
 COPY axolotl_core axolotl_core
 COPY axolotl_server axolotl_server
 COPY axolotl_cli axolotl_cli
+COPY axolotl_testing axolotl_testing
 COPY axolotl_examples axolotl_examples
 RUN pip --python /opt/axolotl/bin/python install --compile --no-index --no-deps --no-build-isolation .
 
