@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from pydantic import BaseModel
 from typer.main import get_command
 
 from axolotl_cli.app import app
@@ -62,6 +63,8 @@ def _signature(found: Any) -> str:
         return ""
     if inspect.isclass(found) and issubclass(found, msgspec.Struct):
         return f"({', '.join(_struct_fields(found))})"
+    if inspect.isclass(found) and issubclass(found, BaseModel):
+        return f"({', '.join(_model_fields(found))})"
     try:
         parameters = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):
@@ -75,6 +78,12 @@ def _struct_fields(found: type[msgspec.Struct]) -> Iterator[str]:
     required = len(found.__struct_fields__) - len(found.__struct_defaults__)
     for place, name in enumerate(found.__struct_fields__):
         yield name if place < required else f"{name}=..."
+
+
+def _model_fields(found: type[BaseModel]) -> Iterator[str]:
+    """Name the fields of a model; its own signature depends on whether its validator was built."""
+    for name, field in found.model_fields.items():
+        yield name if field.is_required() else f"{name}=..."
 
 
 class _Other:
