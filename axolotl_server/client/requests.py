@@ -223,6 +223,8 @@ class Requests:
             if on_log is not None:
                 meta.setdefault(LOG_LEVEL_KEY, "debug")
             conversation.begin(method, {**params, "_meta": meta})
+            # Where tasks start eagerly, the reply may be there already. A caller that polls must still let others run.
+            await asyncio.sleep(0)
             while (received := await conversation.receive()) is not None:
                 listener = listeners.get(received[0])
                 if listener is not None:
