@@ -1,7 +1,7 @@
 """Fixtures and assertions for tests of tool servers.
 
-Installing `axolotl-mcp[test]` registers the fixtures with pytest: `axolotl_client`. The functions are imported from
-here, and the classes are the types of the fixtures.
+Installing `axolotl-mcp[test]` registers the fixtures with pytest: `axolotl_client`, `axolotl_server`, `axolotl_issuer`,
+`axolotl_policy` and `axolotl_faults`. The functions are imported from here; the classes are the types of the fixtures.
 """
 
 import importlib as _importlib
@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from axolotl_testing.assertions import Refusal, assert_refused, assert_result, assert_tool_error
     from axolotl_testing.clients import ClientFactory
+    from axolotl_testing.faults import Faults
+    from axolotl_testing.issuer import Issuer
+    from axolotl_testing.policy import Policy
     from axolotl_testing.principal import as_principal
+    from axolotl_testing.servers import ServerFactory, ServerProcess
     from axolotl_testing.snapshots import listing, plain
 
 __all__ = [
     "ClientFactory",
+    "Faults",
+    "Issuer",
+    "Policy",
     "Refusal",
+    "ServerFactory",
+    "ServerProcess",
     "as_principal",
     "assert_refused",
     "assert_result",
@@ -26,7 +35,12 @@ __all__ = [
 
 _HOMES: Final = {
     "ClientFactory": "clients",
+    "Faults": "faults",
+    "Issuer": "issuer",
+    "Policy": "policy",
     "Refusal": "assertions",
+    "ServerFactory": "servers",
+    "ServerProcess": "servers",
     "as_principal": "principal",
     "assert_refused": "assertions",
     "assert_result": "assertions",

@@ -1,8 +1,8 @@
 """Clients of the server under test."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.client.client import InProcessClient
@@ -11,12 +11,16 @@ from axolotl_server.host import ServerHost
 from axolotl_testing.leftovers import Leftovers
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
 
+if TYPE_CHECKING:
+    from axolotl_testing.faults import Faults
+
 
 class ClientFactory:
     """Makes clients; the type of the fixture `axolotl_client`."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, faults: "Faults | None" = None) -> None:
         self._project = project
+        self._faults = faults
 
     @asynccontextmanager
     async def __call__(
@@ -39,11 +43,13 @@ class ClientFactory:
         no effect. The test fails if threads, processes, calls or objects of calls are left over after the block.
         """
         opened = self._project.open(container, overrides=overrides or {}, settings=settings, profile=profile)
-        with opened as (made, file, flags):
+        with opened as (made, file, flags), nullcontext() if self._faults is None else self._faults.applied(made):
             names = toolsets or file.toolset_names
             leftovers = Leftovers()
             async with ServerHost(made, flags=flags, file=file, toolsets=names, environment={}) as host:
                 client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities)
+                if self._faults is not None:
+                    self._faults.watch(client)
                 try:
                     yield client
                 finally:

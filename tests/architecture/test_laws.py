@@ -33,7 +33,7 @@ MAX_TEST_FOLDER_FILES: Final = 20
 REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
 
 LIBRARIES: Final = {
-    "cryptography": ["axolotl_server/questions/"],
+    "cryptography": ["axolotl_server/questions/", "axolotl_testing/issuer.py"],
     "dependency_injector": [
         "axolotl_cli/checking/",
         "axolotl_cli/target.py",
@@ -48,7 +48,7 @@ LIBRARIES: Final = {
     "dotenv": ["axolotl_server/configuration/"],
     "httpx2": ["axolotl_server/authentication/"],
     "jsonschema_rs": ["axolotl_core/tools/"],
-    "jwt": ["axolotl_server/authentication/"],
+    "jwt": ["axolotl_server/authentication/", "axolotl_testing/issuer.py"],
     "opentelemetry": ["axolotl_server/observation/"],
     "prometheus_client": ["axolotl_server/observation/"],
     "pytest": ["axolotl_testing/"],

@@ -1,0 +1,248 @@
+"""Faults of tools, clients and stores, below all layers: deadlines, retries and breakers are real."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Literal, TypeAlias
+
+from dependency_injector import containers, providers
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.names import nearest
+from axolotl_core.policies.quota import IQuotaStore, QuotaStoreError
+from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
+from axolotl_core.sessions import IEventStore
+from axolotl_server.client.client import InProcessClient
+
+StoreName: TypeAlias = Literal["quotas", "results", "events"]
+_Act: TypeAlias = "Callable[[InjectedFault, ToolCall, Invoke], Awaitable[Any]]"
+
+_STORES: Final[dict[str, tuple[str, type[Any], type[Exception]]]] = {
+    "quotas": ("quota_store", IQuotaStore, QuotaStoreError),
+    "results": ("result_store", IResultStore, ResultStoreError),
+    "events": ("event_store", IEventStore, ConnectionError),
+}
+"""The role of each store, its port, and the error that a store raises while it is down."""
+
+
+class InjectedFault:
+    """Something that goes wrong, and how often it did."""
+
+    def __init__(self, text: str, feature: str, act: _Act, times: int | None) -> None:
+        self.text = text
+        self.feature = feature
+        self.act = act
+        self.times = times
+        self.used = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has happened as often as it should."""
+        return self.times is not None and self.used >= self.times
+
+    def problem(self) -> str | None:
+        """Say how it was not used, if so."""
+        if self.used >= (self.times or 1):
+            return None
+        return f"{self.text}: not used" if not self.used else f"{self.text}: used {self.used} of {self.times} times"
+
+
+class Faults:
+    """The faults of a test; the type of the fixture `axolotl_faults`.
+
+    A fault of a tool happens in every call, or in the first ones with `times`. It can also name a prompt, or the URI of
+    a resource. The test fails if a fault is not used.
+    """
+
+    def __init__(self) -> None:
+        self._faults: list[InjectedFault] = []
+        self._stores: dict[str, InjectedFault] = {}
+        self._known: set[str] = set()
+        self._calls: list[_ClientCall] = []
+
+    def slow(self, tool: str, seconds: float, *, times: int | None = None) -> None:
+        """Wait before the code of a tool runs."""
+
+        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+            fault.used += 1
+            await asyncio.sleep(seconds)
+            return await call_next(call)
+
+        self._add(f"slow({tool!r}, {seconds:g})", tool, act, times)
+
+    def raises(self, tool: str, error: BaseException | type[BaseException], *, times: int | None = None) -> None:
+        """Raise an exception instead of running the code of a tool."""
+
+        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+            fault.used += 1
+            raise error() if isinstance(error, type) else error.with_traceback(None)
+
+        self._add(f"raises({tool!r}, {error!r})", tool, act, times)
+
+    def expire_deadline(self, tool: str, *, times: int | None = None) -> None:
+        """Let the deadline of a call pass when its code would start, without waiting for it."""
+
+        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+            fault.used += 1
+            call.stop(CancelReason.TIMEOUT)
+            await asyncio.get_running_loop().create_future()
+
+        self._add(f"expire_deadline({tool!r})", tool, act, times)
+
+    def cancel_after(self, tool: str, seconds: float = 0.0, *, times: int | None = None) -> None:
+        """Let the client cancel a call some time after its code has started: `client.call` raises CancelledError."""
+
+        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+            timer = asyncio.get_running_loop().call_later(seconds, self._cancel, fault)
+            try:
+                return await call_next(call)
+            finally:
+                timer.cancel()
+
+        self._add(f"cancel_after({tool!r}, {seconds:g})", tool, act, times)
+
+    def disconnect(self, tool: str, *, times: int | None = None) -> None:
+        """Close the client when the code of a call starts: `client.call` raises ConnectionError."""
+
+        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+            client_call = self._find(fault)
+            if client_call is not None:
+                client_call.closing = asyncio.ensure_future(client_call.client.close())
+            return await call_next(call)
+
+        self._add(f"disconnect({tool!r})", tool, act, times)
+
+    def store_down(self, store: StoreName) -> None:
+        """Let every use of a store fail, of clients that connect after this."""
+        if store not in _STORES:
+            near = nearest(store, _STORES)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(_STORES)}"
+            raise ValueError(f"There is no store {store!r}; {hint}")
+
+        async def nothing(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+            """A store is not used by the code of a call."""
+
+        self._stores[store] = InjectedFault(f"store_down({store!r})", "", nothing, None)
+
+    @contextmanager
+    def applied(self, container: containers.Container) -> Iterator[None]:
+        """Add the faults to a container, and remove them after the block."""
+        layers = container.providers.get("layers")
+        given = () if layers is None else (layers,)
+        roles: dict[str, Any] = {"layers": providers.List(*given, providers.Object(_FaultLayer(self)))}
+        for name, fault in self._stores.items():
+            role, port, error = _STORES[name]
+            roles[role] = providers.Object(_broken(port, error, fault))
+        before = {role: container.providers.get(role) for role in roles}
+        for role, provider in roles.items():
+            setattr(container, role, provider)
+        try:
+            yield
+        finally:
+            for role, provider in before.items():
+                _restore(container, role, provider)
+
+    def watch(self, client: InProcessClient) -> None:
+        """Know the calls of a client, which may be cancelled."""
+        call = client.call
+
+        async def watched(name: str, *arguments: Any, **options: Any) -> Any:
+            made = _ClientCall(name, asyncio.ensure_future(call(name, *arguments, **options)), client)
+            self._calls.append(made)
+            try:
+                return await made.task
+            finally:
+                self._calls.remove(made)
+                if made.closing is not None:
+                    await made.closing
+
+        setattr(client, "call", watched)  # noqa: B010
+
+    def check(self) -> None:
+        """Raise an AssertionError if a fault was not used."""
+        __tracebackhide__ = True
+        found = [f"{problem}{self._hint(one)}" for one in self._all() if (problem := one.problem())]
+        if found:
+            lines = "".join(f"\n  {one}" for one in found)
+            raise AssertionError(f"These faults did not happen:{lines}")
+
+    def next_fault(self, feature: str) -> InjectedFault | None:
+        """Find the fault of the next call of a feature."""
+        folded = feature.casefold()
+        return next((one for one in self._faults if one.feature.casefold() == folded and not one.is_over), None)
+
+    def know(self, feature: str) -> None:
+        """Remember the name of a feature."""
+        self._known.add(feature)
+
+    def _add(self, text: str, feature: str, act: _Act, times: int | None) -> None:
+        self._faults.append(InjectedFault(text, feature, act, times))
+
+    def _all(self) -> Iterator[InjectedFault]:
+        yield from self._faults
+        yield from self._stores.values()
+
+    def _hint(self, fault: InjectedFault) -> str:
+        """Explain an unused fault by a misspelled name."""
+        if not fault.feature or not self._known or fault.feature.casefold() in map(str.casefold, self._known):
+            return ""
+        near = nearest(fault.feature, self._known)
+        return f", because there is no {fault.feature!r}" + (f"; did you mean {near!r}?" if near else "")
+
+    def _find(self, fault: InjectedFault) -> "_ClientCall | None":
+        """Find the oldest call of a client that the fault concerns, and count the fault."""
+        folded = fault.feature.casefold()
+        found = next((one for one in self._calls if one.name.casefold() == folded and not one.task.done()), None)
+        fault.used += found is not None
+        return found
+
+    def _cancel(self, fault: InjectedFault) -> None:
+        found = self._find(fault)
+        if found is not None:
+            found.task.cancel()
+
+
+class _ClientCall:
+    """A call that a client waits for."""
+
+    def __init__(self, name: str, task: "asyncio.Future[Any]", client: InProcessClient) -> None:
+        self.name = name
+        self.task = task
+        self.client = client
+        self.closing: asyncio.Future[None] | None = None
+
+
+class _FaultLayer(ILayer):
+    """The innermost layer of all features, which calls the faults."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        self._faults.know(spec.name)
+
+        async def invoke(call: ToolCall) -> Any:
+            fault = self._faults.next_fault(spec.name)
+            return await (call_next(call) if fault is None else fault.act(fault, call, call_next))
+
+        return invoke
+
+
+def _broken(port: type[Any], error: type[Exception], fault: InjectedFault) -> Any:
+    """Make a store whose methods fail."""
+
+    async def fail(*_: Any, **__: Any) -> Any:
+        fault.used += 1
+        raise error("The store is down")
+
+    return type(f"Broken{port.__name__[1:]}", (port,), dict.fromkeys(port.__abstractmethods__, fail))()
+
+
+def _restore(container: containers.Container, role: str, provider: Any) -> None:
+    if provider is not None:
+        setattr(container, role, provider)
+    else:
+        with suppress(AttributeError):
+            delattr(container, role)

@@ -1,0 +1,135 @@
+"""Expectations about the policy: who sees and may call what."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.names import nearest
+from axolotl_core.policies.access import Decision
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.host import ServerHost
+from axolotl_testing.principal import as_principal
+from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
+
+ResultT = TypeVar("ResultT")
+
+
+class Policy:
+    """The policy of a project; the type of the fixture `axolotl_policy`."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._container: ContainerSource | None = None
+        self._options: dict[str, Any] = {"overrides": {}, "settings": None, "profile": DEFAULT_PROFILE}
+
+    def __call__(
+        self,
+        container: ContainerSource | None = None,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        settings: SettingsSource | None = None,
+        profile: str | None = DEFAULT_PROFILE,
+    ) -> "Policy":
+        """Give the policy of another container, or with overrides or other settings, as for `axolotl_client`."""
+        other = Policy(self._project)
+        other._container = container
+        other._options = {"overrides": overrides or {}, "settings": settings, "profile": profile}
+        return other
+
+    def expect(
+        self,
+        *,
+        subject: str = "anyone",
+        roles: Iterable[str] = (),
+        scopes: Iterable[str] = (),
+        tenant: str | None = None,
+        claims: Mapping[str, Any] | None = None,
+        sees: Collection[str] | None = None,
+        calls: Collection[str] | None = None,
+    ) -> None:
+        """Assert what a principal sees in lists, and what it may call, get or read: exactly these, of all kinds.
+
+        Tools and prompts have names, resources and templates URIs. A message names the deciding rule of each
+        difference. No code of a feature runs.
+        """
+        __tracebackhide__ = True
+        if sees is None and calls is None:
+            raise TypeError("expect() needs sees, calls or both")
+        principal = as_principal(subject, roles=roles, scopes=scopes, tenant=tenant, claims=claims)
+        seen, decisions = _run_apart(lambda: self._decide(principal))
+        allowed = {name for name, decision in decisions.items() if decision.allowed is True}
+        differences = [*_unknown({*(sees or ()), *(calls or ())}, decisions)] or [
+            *(() if sees is None else _differences("sees", "does not see", seen, sees, decisions)),
+            *(() if calls is None else _differences("may call", "may not call", allowed, calls, decisions)),
+        ]
+        if differences:
+            lines = "".join(f"\n  {one}" for one in differences)
+            raise AssertionError(f"The policy differs for {_described(principal)}:{lines}")
+
+    async def _decide(self, principal: Principal) -> "tuple[frozenset[str], dict[str, Decision]]":
+        """Give the names that a principal sees, and the decision on each feature."""
+        with self._project.open(self._container, **self._options) as (container, file, flags):
+            host = ServerHost(
+                container, flags=flags, file=file, toolsets=file.toolset_names, environment={}, is_audited=False
+            )
+            async with host:
+                catalogues = (host.catalogue, host.prompts, host.resources, host.templates)
+                seen = [binding.spec.name for one in catalogues for binding in await one.visible_bindings(principal)]
+                specs = [binding.spec for one in catalogues for binding in one.bindings()]
+                return frozenset(seen), {spec.name: await _decision(host, principal, spec) for spec in specs}
+
+
+async def _decision(host: ServerHost, principal: Principal, spec: FeatureSpec) -> Decision:
+    authorization = host.catalogue.authorization
+    if authorization is None:
+        return Decision(True, "no policy", "authorization is off")
+    return await authorization.decide(principal, spec)
+
+
+def _unknown(names: Iterable[str], decisions: Mapping[str, Decision]) -> Iterator[str]:
+    for name in sorted({*names} - {*decisions}):
+        near = nearest(name, decisions)
+        hint = f"; did you mean {near!r}?" if near else ""
+        yield f"there is no tool, prompt or resource {name!r}{hint}"
+
+
+def _differences(
+    does: str, does_not: str, actual: Collection[str], expected: Collection[str], decisions: Mapping[str, Decision]
+) -> Iterator[str]:
+    for name in sorted({*actual} ^ {*expected}):
+        decision = decisions[name]
+        by = f"{'allowed' if decision.allowed is True else 'denied'} by {decision.rule!r}"
+        reason = f" ({decision.reason})" if decision.reason else ""
+        what = f"{does} {name}, which is not expected" if name in actual else f"{does_not} {name}"
+        yield f"{what}: {by}{reason}"
+
+
+def _described(principal: Principal) -> str:
+    parts = [
+        f"{kind} {', '.join(sorted(values))}"
+        for kind, values in (("roles", principal.roles), ("scopes", principal.scopes))
+        if values
+    ]
+    tenant = [f"tenant {principal.tenant}"] if principal.tenant is not None else []
+    return " with ".join(filter(None, [principal.subject, " and ".join([*parts, *tenant])]))
+
+
+def _run_apart(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+    """Run a coroutine on a loop of its own, whether or not the test has one."""
+    outcome: list[ResultT] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(work()))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="axolotl-policy")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
