@@ -53,6 +53,10 @@ class BatchItem(IExchange):
     def share(self) -> Share | None:
         return self._exchange.share
 
+    @property
+    def client_address(self) -> str | None:
+        return self._exchange.client_address
+
     def connection(self) -> Connection:
         return self._exchange.connection()
 

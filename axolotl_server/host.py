@@ -157,7 +157,7 @@ class ServerHost:
 
     def _close_audit(self) -> None:
         if self.audit is not None:
-            self.audit.trail.close()
+            self.audit.close()
 
     async def _flush_telemetry(self) -> None:
         if self.observation is not None:

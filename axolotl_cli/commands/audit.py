@@ -221,7 +221,9 @@ def _columns(record: dict[str, Any]) -> Iterator[str]:
         yield f"{record.get('subject')}" + (f" of {tenant}" if tenant else "")
     if "duration_seconds" in record:
         yield f"{1000 * record['duration_seconds']:.1f} ms"
-    yield from (f"{key}={record[key]}" for key in ("reason", "rule", "lost") if key in record)
+    yield from (
+        f"{key}={record[key]}" for key in ("reason", "rule", "client_address", "repeated", "lost") if key in record
+    )
 
 
 def _wait() -> None:

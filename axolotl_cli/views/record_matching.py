@@ -45,7 +45,8 @@ class AuditFilter:
         return isinstance(record, dict) and self._matches(record)
 
     def _matches(self, record: Mapping[str, Any]) -> bool:
-        if not all(fnmatchcase(str(record.get(field, "")), one) for field, one in self._patterns.items()):
+        shown = {**record, "outcome": record.get("outcome") or record.get("event")}  # as it is printed
+        if not all(fnmatchcase(str(shown.get(field, "")), one) for field, one in self._patterns.items()):
             return False
         try:
             time = datetime.fromisoformat(str(record.get("time")))

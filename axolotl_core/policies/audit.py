@@ -10,8 +10,9 @@ from pydantic_core import CoreSchema
 
 from axolotl_core.features.feature import Kind
 
-AuditEvent: TypeAlias = Literal["start", "end", "gap"]
-"""`start`: a tool that may be destructive is about to run. `end`: a call has ended. `gap`: records were lost."""
+AuditEvent: TypeAlias = Literal["start", "end", "rejected", "gap"]
+"""`start`: a tool that may be destructive is about to run. `end`: a call has ended. `rejected`: tokens were rejected.
+`gap`: records were lost."""
 
 Outcome: TypeAlias = Literal[
     "ok",
@@ -44,7 +45,7 @@ class Sensitive:
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A record of a call, or of lost records."""
+    """A record of a call, of rejected tokens, or of lost records."""
 
     time: str
     """When the record was written: RFC 3339 in UTC, with microseconds."""
@@ -61,7 +62,7 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tenant: str | None = None
     outcome: Outcome | None = None
     reason: str | None = None
-    """Why the call was refused or stopped, or the type of a hidden error."""
+    """Why the call was refused or stopped, why the token was rejected, or the type of a hidden error."""
     rule: str | None = None
     """The rule that decided, if a policy did."""
     duration_seconds: float | None = None
@@ -77,6 +78,10 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A digest of the feature as clients see it: it changes with its description or schema."""
     lost: int | None = None
     """The number of records lost before this one."""
+    client_address: str | None = None
+    """The address of the client over HTTP; `http.trusted_proxies` decides which proxies may report it."""
+    repeated: int | None = None
+    """How many tokens were rejected since the last record about this address."""
 
 
 class IAuditSink(ABC):

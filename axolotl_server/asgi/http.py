@@ -188,10 +188,16 @@ ServeRoute: TypeAlias = Callable[[Scope, Mapping[bytes, bytes], Receive, Send], 
 class IAuthenticator(Protocol):
     """Authenticates requests before their body is read."""
 
-    async def admit(self, credentials: bytes | None, client: Sequence[Any] | None = None) -> Principal:
-        """Return the principal of an Authorization header from a client with this address.
+    async def admit(
+        self,
+        credentials: bytes | None,
+        client: Sequence[Any] | None = None,
+        headers: Mapping[bytes, bytes] | None = None,
+    ) -> Principal:
+        """Return the principal of an Authorization header.
 
-        Refuse with 401 and a challenge, or with 503 if tokens cannot be verified now.
+        `client` is the address of the connection, and `headers` are the other headers, in which proxies may report the
+        address of the client. Refuse with 401 and a challenge, or with 503 if tokens cannot be verified now.
         """
         ...
 
@@ -206,7 +212,12 @@ class PrincipalGate:
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
 
-    async def admit(self, credentials: bytes | None, client: Sequence[Any] | None = None) -> Principal:
+    async def admit(
+        self,
+        credentials: bytes | None,
+        client: Sequence[Any] | None = None,
+        headers: Mapping[bytes, bytes] | None = None,
+    ) -> Principal:
         return self._principal
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:

@@ -11,6 +11,7 @@ from axolotl_core.policies.audit import IAuditSink
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown, redactor
+from axolotl_server.audit.rejections import RejectionLog
 from axolotl_server.audit.sinks import BufferedSink, DirectSink, GroupSink, StderrSink
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
@@ -29,6 +30,14 @@ class Audit:
     """Records how each call ended."""
     intent: ILayer | None
     """Records that a call is about to run; None if the record would not outlive the process anyway."""
+    rejections: RejectionLog | None = None
+    """Records rejected tokens; None if that is turned off."""
+
+    def close(self) -> None:
+        """Record what is left to record, and close all sinks."""
+        if self.rejections is not None:
+            self.rejections.flush()
+        self.trail.close()
 
 
 def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Audit | None:
@@ -40,7 +49,9 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
     trail = AuditTrail([*own, *sinks], settings.on_failure, settings.timeout_seconds)
     show = redactor if settings.arguments == "redacted" else nothing_shown
     layer = AuditLayer(trail, describer(hashing, show), _random_ids(), settings.kinds)
-    return Audit(trail, layer, None if settings.durability == "none" else IntentLayer(layer))
+    intent = None if settings.durability == "none" else IntentLayer(layer)
+    maximum = settings.max_rejections_per_minute
+    return Audit(trail, layer, intent, RejectionLog(trail, maximum) if maximum else None)
 
 
 def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:

@@ -94,11 +94,7 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
     definition = _definition_digest(spec)
 
     def describe(
-        call: ToolCall,
-        call_id: str,
-        ending: Ending | None,
-        seconds: float | None,
-        started: AuditRecord | None,
+        call: ToolCall, call_id: str, ending: Ending | None, seconds: float | None, started: AuditRecord | None
     ) -> AuditRecord:
         outcome, reason, rule = ending or _NO_ENDING
         principal = call.principal
@@ -108,11 +104,11 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
             duration, queued = int(seconds * 1e6) / 1e6, int(call.queued_seconds * 1e6) / 1e6
         if started is None:
             raw = call.raw
-            requested, trace_id = _requested_name_and_trace(call)
+            requested, trace_id, address = _facts_of_request(call)
             shown = redact(raw) if redact is not None and call.arguments is not None else None
             digest: str | None = f"{algorithm}:{digest_of(canonical_json(raw))}"
         else:  # the request has not changed since
-            requested, trace_id = started.requested, started.trace_id
+            requested, trace_id, address = started.requested, started.trace_id, started.client_address
             shown, digest = started.arguments, started.digest
         # Positional arguments take half the time of keywords, and every call makes a record.
         return AuditRecord(
@@ -135,6 +131,8 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
             trace_id,
             principal.issuer,
             definition,
+            None,
+            address,
         )
 
     return describe
@@ -149,16 +147,16 @@ def _definition_digest(spec: FeatureSpec) -> str:
     return f"sha256:{sha256(msgspec.json.encode(shown, order='deterministic')).hexdigest()[:32]}"
 
 
-def _requested_name_and_trace(call: ToolCall) -> tuple[str | None, str | None]:
-    """Find the name as the caller wrote it, and the trace ID.
+def _facts_of_request(call: ToolCall) -> tuple[str | None, str | None, str | None]:
+    """Find the name as the caller wrote it, the trace ID, and the address of the client.
 
     Most requests have no trace, and a search for the key is quicker than parsing.
     """
-    request, name = call.caller, None
+    request, name, address = call.caller, None, None
     if isinstance(request, Request):
         name = None if request.head.params.name is UNSET else request.head.params.name
-        headers = request.exchange.headers
+        headers, address = request.exchange.headers, request.exchange.client_address
         if _TRACEPARENT not in request.data and (headers is None or _TRACEPARENT not in headers):
-            return name, None
+            return name, None, address
     trace = call.trace
-    return name, None if trace is None else trace.trace_id
+    return name, None if trace is None else trace.trace_id, address

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from axolotl_core.errors import ConfigurationError, Refused, ToolError
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
@@ -104,6 +105,11 @@ class RetryingSink:
         return type(sink).__name__ if type(sink).__str__ is object.__str__ else str(sink)
 
 
+async def _ignore_refusal(storing: Awaitable[None]) -> None:
+    with suppress(ToolError):
+        await storing
+
+
 async def _wait_for(storing: Awaitable[None] | None) -> None:
     if storing is not None:
         await storing
@@ -133,7 +139,7 @@ class AuditTrail:
         self._fails_closed = on_failure == "closed"
         self._timeout_seconds = timeout_seconds
         self._retry_seconds = retry_seconds
-        self._storing: set[asyncio.Task[bool]] = set()
+        self._storing: set[asyncio.Task[Any]] = set()
 
     @property
     def broken(self) -> bool:
@@ -214,6 +220,15 @@ class AuditTrail:
                 if storing is not None:
                     self._start_storing(sink, storing)
         self.flush()
+
+    def write_in_background(self, record: AuditRecord) -> None:
+        """Give a record that belongs to no call to all sinks; a failure is counted and logged."""
+        with suppress(ToolError):
+            storing = self.write(record)
+            if storing is not None:
+                task = asyncio.get_running_loop().create_task(_ignore_refusal(storing))
+                self._storing.add(task)
+                task.add_done_callback(self._storing.discard)
 
     def flush(self) -> None:
         """Block until all sinks have stored the records they took, or take too long."""

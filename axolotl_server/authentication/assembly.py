@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
+from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.authentication.api_keys import ApiKeyVerifier
 from axolotl_server.authentication.fetcher import HttpFetcher
-from axolotl_server.authentication.gate import BearerGate, Challenges, TokenCache, metadata_url
+from axolotl_server.authentication.gate import BearerGate, Challenges, OnRejected, TokenCache, metadata_url
 from axolotl_server.settings.authentication import AuthSettings
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ class _MadeVerifier(NamedTuple):
     close: Callable[[], Awaitable[None]]
 
 
-def make_gate(settings: AuthSettings, given: ITokenVerifier | None) -> MadeGate:
+def make_gate(
+    settings: AuthSettings,
+    given: ITokenVerifier | None,
+    addresses: ClientAddresses | None = None,
+    on_rejected: OnRejected | None = None,
+) -> MadeGate:
     """Make the gate; raises ConfigurationError if there is no verifier, if there are two, or if an extra is missing."""
     made = _verifier(settings, given)
     verifier = ApiKeyVerifier(settings.api_keys, made.verifier) if settings.api_keys else made.verifier
@@ -47,6 +53,8 @@ def make_gate(settings: AuthSettings, given: ITokenVerifier | None) -> MadeGate:
         Challenges(metadata_url(settings), settings.required_scopes),
         timeout_seconds=settings.timeout_seconds,
         required_scopes=settings.required_scopes,
+        addresses=addresses,
+        on_rejected=on_rejected,
     )
     return MadeGate(gate, made.close)
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from hashlib import sha256
 from math import inf, isfinite
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import encode
+from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.http import (
     Headers,
     HttpRefusal,
@@ -238,6 +239,9 @@ _FAILURES_LOGGED_PER_SECOND: Final = 5.0
 
 _log = logging.getLogger("axolotl")
 
+OnRejected: TypeAlias = Callable[[str | None, str, str | None], object]
+"""Takes the address of a client whose token was rejected, the reason, and the subject of a valid token."""
+
 
 class BearerGate:
     """Admits requests with a valid token; a token that was accepted recently is known by its digest.
@@ -253,35 +257,44 @@ class BearerGate:
         *,
         timeout_seconds: float,
         required_scopes: Iterable[str] = (),
+        addresses: ClientAddresses | None = None,
+        on_rejected: OnRejected | None = None,
     ) -> None:
         self._verifier = verifier
         self._cache = cache
         self._challenges = challenges
         self._timeout_seconds = timeout_seconds
         self._required_scopes = frozenset(required_scopes)
+        self._addresses = addresses or ClientAddresses()
+        self._on_rejected = on_rejected
         self._refusal_log_limit = TokenBucket(_REFUSALS_LOGGED_PER_SECOND)
         self._failure_log_limit = TokenBucket(_FAILURES_LOGGED_PER_SECOND)
 
-    async def admit(self, credentials: bytes | None, client: Sequence[Any] | None = None) -> Principal:
-        """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails.
-
-        `client` is the address that the request comes from, if it is known.
-        """
+    async def admit(
+        self,
+        credentials: bytes | None,
+        client: Sequence[Any] | None = None,
+        headers: Mapping[bytes, bytes] | None = None,
+    ) -> Principal:
+        """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails."""
         if credentials is None:
             raise self._challenges.no_token()
         if len(credentials) > _MAX_HEADER_BYTES:
-            raise self._challenges.invalid_token("the token is too long")
-        return self._cache.get(sha256(credentials).digest()) or await self._verify(credentials, client)
+            address = self._addresses.find(client, headers)
+            refusal = self._challenges.invalid_token("the token is too long")
+            raise self._reject(refusal, "the token is too long", address)
+        known = self._cache.get(sha256(credentials).digest())
+        return known or await self._verify(credentials, self._addresses.find(client, headers))
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Make the refusal of a request whose token lacks scopes."""
         return self._challenges.insufficient_scope(scopes)
 
-    async def _verify(self, credentials: bytes, client: Sequence[Any] | None) -> Principal:
+    async def _verify(self, credentials: bytes, address: str | None) -> Principal:
         try:
             token = bearer_token(credentials)
         except MalformedCredentials:
-            raise self._challenges.malformed() from None
+            raise self._reject(self._challenges.malformed(), "the Authorization header is malformed", address) from None
         if token is None:
             raise self._challenges.no_token()
         plain = b"Bearer " + token.encode("ascii")
@@ -289,21 +302,31 @@ class BearerGate:
         known = None if plain == credentials else self._cache.get(digest)  # spaces and case do not make another token
         if known is not None:
             return known
-        token_sender.set("" if client is None else str(client[0]))
+        token_sender.set(address or "")
         try:
             principal = await answer_within(self._timeout_seconds, lambda: self._verifier.verify(token))
         except InvalidToken as error:
-            if self._refusal_log_limit.take():
-                _log.info("a request was refused: %s", error.reason)
-            raise self._challenges.invalid_token(error.reason) from None
+            raise self._reject(self._challenges.invalid_token(error.reason), error.reason, address) from None
         except Exception as error:
             raise self._unavailable(_describe(error)) from None
         if not isinstance(principal, Principal):
             raise self._unavailable(f"the verifier returned {type(principal).__name__}, which is not a Principal")
         if not self._required_scopes.issubset(principal.scopes):
-            raise self._challenges.insufficient_scope()
+            missing = " ".join(sorted(self._required_scopes - principal.scopes))
+            refusal = self._challenges.insufficient_scope()
+            raise self._reject(refusal, f"the token lacks the scopes {missing}", address, principal.subject)
         self._cache.put(digest, principal)
         return principal
+
+    def _reject(
+        self, refusal: HttpRefusal, reason: str, address: str | None, subject: str | None = None
+    ) -> HttpRefusal:
+        """Log and record that a token was rejected; return the refusal."""
+        if self._refusal_log_limit.take():
+            _log.info("a token from %s was rejected: %s", address or "an unknown address", reason)
+        if self._on_rejected is not None:
+            self._on_rejected(address, reason, subject)
+        return refusal
 
     def _unavailable(self, reason: str) -> HttpRefusal:
         if self._failure_log_limit.take():

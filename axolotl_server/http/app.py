@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
+from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.event_stream import EventStream, KeepAlive
 from axolotl_server.asgi.http import (
     AsgiRequest,
@@ -56,6 +57,9 @@ async def listen(session: Session, headers: Mapping[bytes, bytes], response: Eve
 
 _SECURITY_HEADERS = frozenset({b"authorization", b"content-type", b"host", b"last-event-id", b"origin"})
 
+_LISTS = frozenset({b"accept", b"forwarded", b"x-forwarded-for"})
+"""Headers with a list of values, which may be sent in several lines."""
+
 
 class HttpApp:
     """An ASGI application that runs the handler in the task of the request."""
@@ -86,7 +90,9 @@ class HttpApp:
         """The number of requests refused before a method saw them, by status."""
         self.sessions = choose_sessions(handler, settings, event_store, redis)
         self._shares_sessions = self.sessions.shared
-        self._context = ExchangeContext(self.sessions, KeepAlive(settings.http.keep_alive_seconds), routing.gate)
+        self.addresses = ClientAddresses(settings.http.trusted_proxies)
+        keep_alive = KeepAlive(settings.http.keep_alive_seconds)
+        self._context = ExchangeContext(self.sessions, keep_alive, self.addresses, routing.gate)
         self._sse = None if settings.http.sse_path is None else self._make_sse(handler, settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,9 +106,10 @@ class HttpApp:
                 return
             credentials = _take_credentials(scope, headers)
             self._checks.check_post(headers)
-            principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, scope.get("client"))
+            client = scope.get("client")
+            principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, client, headers)
             body = await read_body(headers, receive, self.max_message_bytes, self.bodies)
-            await self.answer_post(headers, None, body, AsgiRequest(receive, send, scope.get("client")), principal)
+            await self.answer_post(headers, None, body, AsgiRequest(receive, send, client), principal)
         except HttpRefusal as refusal:
             self.count_refusal(refusal)
             await send_refusal(send, refusal)
@@ -126,10 +133,11 @@ class HttpApp:
             if principal is None:
                 if not accepted:
                     self._checks.check_post(headers)
-                principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, request.client)
+                gate = self._gate
+                principal = ANONYMOUS if gate is None else await gate.admit(credentials, request.client, headers)
                 del credentials  # no code behind the gate needs it
             if monotonic() > self._admission.check_at:
-                await self._admission.admit(share_of(principal, request.client))
+                await self._admission.admit(share_of(principal, self.addresses.find(request.client, headers)))
                 if request.disconnected:
                     return
             if self._shares_sessions and b"mcp-session-id" in headers:
@@ -177,7 +185,8 @@ class HttpApp:
             await route.serve(scope, headers, receive, send)
             return
         credentials = _take_credentials(scope, headers)
-        principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, scope.get("client"))
+        client = scope.get("client")
+        principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, client, headers)
         if self._sse is not None and self._sse.serves(scope["path"]):
             await self._sse.serve(scope, headers, principal, receive, send)
             return
@@ -205,7 +214,15 @@ class HttpApp:
         from axolotl_server.http.sse_transport import SseTransport
 
         keep_alive = self._context.keep_alive
-        return SseTransport(handler, settings, self.sessions, self._checks, bodies=self.bodies, keep_alive=keep_alive)
+        return SseTransport(
+            handler,
+            settings,
+            self.sessions,
+            self._checks,
+            bodies=self.bodies,
+            keep_alive=keep_alive,
+            addresses=self.addresses,
+        )
 
     async def _session(self, headers: Mapping[bytes, bytes], principal: Principal) -> Session:
         if headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
@@ -236,8 +253,8 @@ def _single_values(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
                 refusal = RepeatedHeader if name.startswith(b"mcp-") else HttpRefusal
                 raise refusal(400, f"Bad request: send the header {name.decode('latin-1').title()} only once")
             seen.add(name)
-        if b"accept" in seen:  # a list, which may be sent in several lines
-            headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
+        for listed in _LISTS & seen:
+            headers[listed] = b", ".join(value for name, value in pairs if name == listed)
     return headers
 
 

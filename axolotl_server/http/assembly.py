@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.http import IAuthenticator, Route, Routing
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
@@ -109,7 +110,13 @@ def _gate_of(host: ServerHost) -> IAuthenticator | None:
         return host.authenticator
     from axolotl_server.authentication.assembly import make_gate
 
-    made = make_gate(host.settings.auth, host.roles.token_verifier)
+    rejections = None if host.audit is None else host.audit.rejections
+    made = make_gate(
+        host.settings.auth,
+        host.roles.token_verifier,
+        ClientAddresses(host.settings.http.trusted_proxies),
+        None if rejections is None else rejections.add,
+    )
     host.on_stop(made.close)
     return made.gate
 

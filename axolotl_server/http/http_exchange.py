@@ -9,6 +9,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal
+from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.asgi.http import Headers, HttpRefusal, IAuthenticator, IPostedRequest, send_empty, send_json
 from axolotl_server.http.header_checks import accepts
@@ -25,6 +26,7 @@ class ExchangeContext(msgspec.Struct, frozen=True, eq=False):
 
     sessions: Sessions
     keep_alive: KeepAlive
+    addresses: ClientAddresses
     gate: IAuthenticator | None = None
 
 
@@ -56,7 +58,12 @@ class HttpExchange(msgspec.Struct, eq=False):
     @property
     def share(self) -> Share | None:
         """Whom the request counts for in limits per principal."""
-        return share_of(self.principal, self._request.client)
+        return share_of(self.principal, self.client_address)
+
+    @property
+    def client_address(self) -> str | None:
+        """The address of the client, as far as it can be trusted."""
+        return self._context.addresses.find(self._request.client, self.headers)
 
     def connection(self) -> Connection:
         """Find the session that the header names."""

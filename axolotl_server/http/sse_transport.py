@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
+from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.event_stream import EventStream, KeepAlive, endpoint
 from axolotl_server.asgi.http import (
     BodyBudget,
@@ -84,6 +85,7 @@ class SseTransport:
         *,
         bodies: BodyBudget,
         keep_alive: KeepAlive,
+        addresses: ClientAddresses,
     ) -> None:
         self._handler = handler
         self._bodies = bodies
@@ -92,6 +94,7 @@ class SseTransport:
         self._sessions = sessions
         self._checks = checks
         self._keep_alive = keep_alive
+        self._addresses = addresses
         self._path = settings.http.sse_path or "/"
         self._messages = f"{self._path.rstrip('/')}/messages"
         self._by_id: dict[str, _SseConnection] = {}
@@ -120,13 +123,15 @@ class SseTransport:
         if not accepts(headers.get(b"accept", b"*/*"), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
         stream, leaving = EventStream(send, [], self._keep_alive), asyncio.Event()
-        share = share_of(principal, scope.get("client"))
+        address = self._addresses.find(scope.get("client"), headers)
+        share = share_of(principal, address)
         with self._sessions.other_connection(leaving.set, share):
 
             def put(message: bytes) -> None:
                 connection.put(message)
 
             exchange = StreamExchange(self._handler, put, principal, share)
+            exchange.client_address = address
             connection = _SseConnection(self._handler, stream, exchange, leaving)
             self._by_id[connection.id] = connection
             stream.write(endpoint(f"{self._messages}?session={connection.id}"))

@@ -8,8 +8,8 @@ from uvicorn.server import ServerState
 
 from axolotl_server.asgi.http import Headers, HttpRefusal
 from axolotl_server.http.app import HttpApp
+from axolotl_server.messages.fair_share import Share, share_of_address
 from axolotl_server.settings.transports import HttpSettings
-from axolotl_server.urls import is_loopback
 
 CLOSE: Final = (b"connection", b"close")
 
@@ -41,21 +41,25 @@ class ConnectionState(ServerState):
         self.max_headers = settings.max_headers
         self._max_connections = max_connections
         self._max_per_address = settings.max_connections_per_address
-        self._by_address: dict[str, int] = {}
+        self._by_share: dict[Share, int] = {}
 
     def set_headers(self, headers: Headers) -> None:
         """Set the headers of every response."""
         self.default_headers = self.heads.headers = headers
         self.heads.clear()
 
-    def enter(self, address: str | None) -> HttpRefusal | None:
+    def share_of(self, address: str | None) -> Share | None:
+        """Return whom a connection counts for; None for trusted proxies, whose connections belong to many clients."""
+        return None if address is None or self.app.addresses.is_trusted(address) else share_of_address(address)
+
+    def enter(self, share: Share | None) -> HttpRefusal | None:
         """Count a connection that was added; return a refusal if there are too many."""
-        if address is not None:
-            self._by_address[address] = self._by_address.get(address, 0) + 1
+        if share is not None:
+            self._by_share[share] = self._by_share.get(share, 0) + 1
         if len(self.connections) > self._max_connections:
             return _too_many("the server has too many connections")
         limit = self._max_per_address
-        if address is None or limit is None or self._by_address[address] <= limit or is_loopback(address):
+        if share is None or limit is None or self._by_share[share] <= limit:
             return None
         return _too_many("this address has too many connections")
 
@@ -64,12 +68,12 @@ class ConnectionState(ServerState):
         """Whether even connections that are refused are too many."""
         return len(self.connections) > self._max_connections * 9 // 8
 
-    def leave(self, address: str | None) -> None:
+    def leave(self, share: Share | None) -> None:
         """Stop counting a connection."""
-        if address is not None:
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
+        if share is not None:
+            self._by_share[share] -= 1
+            if not self._by_share[share]:
+                del self._by_share[share]
 
 
 def _too_many(reason: str) -> HttpRefusal:

@@ -19,6 +19,7 @@ from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.header_templates import HeadTemplate, make_template
 from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest
 from axolotl_server.messages.connection import start_task
+from axolotl_server.messages.fair_share import Share
 
 _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -65,7 +66,8 @@ class HttpProtocol(HttpToolsProtocol):
     """How often a full write buffer has become empty enough."""
     _answered: Any = None
     """The request that is answered while others wait for it in the pipeline."""
-    _address: str | None = None
+    _share: Share | None = None
+    """Whom the connection counts for in the limit per address."""
     _head_bytes = 0
     """How many bytes were received since the last head that was not too large."""
     _bytes_without_body = 0
@@ -85,8 +87,8 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.request_transport = _RequestTransport(self)
-        self._address = None if self.client is None else self.client[0]
-        refusal = self.server_state.enter(self._address)
+        self._share = self.server_state.share_of(None if self.client is None else self.client[0])
+        refusal = self.server_state.enter(self._share)
         if refusal is not None:
             self.refuse(refusal)
         if self.server_state.is_flooded:
@@ -101,7 +103,7 @@ class HttpProtocol(HttpToolsProtocol):
         on_leave, self.on_leave = self.on_leave, None
         if on_leave is not None:
             on_leave()
-        self.server_state.leave(self._address)
+        self.server_state.leave(self._share)
 
     def data_received(self, data: bytes) -> None:
         """Answer a request with a known head at once, and parse everything else."""

@@ -144,6 +144,11 @@ class IExchange(Protocol):
         """Whom the request counts for in limits per principal; None if its caller may use everything."""
         return None
 
+    @property
+    def client_address(self) -> str | None:
+        """The address of the client; None on a transport that has none."""
+        return None
+
     def connection(self) -> Connection:
         """Give the connection that the message belongs to, or raise a ProtocolError if there is none."""
         ...

@@ -1,9 +1,9 @@
 """The share of a limit that one principal may use."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 
@@ -11,7 +11,7 @@ Share: TypeAlias = tuple[str | None, ...]
 """Whom something counts for: the identity of a principal, or the address of an anonymous caller."""
 
 
-def share_of(principal: Principal, client: Sequence[Any] | None) -> Share | None:
+def share_of(principal: Principal, address: str | None) -> Share | None:
     """Return whom a request over HTTP counts for; None if its caller may use everything.
 
     Anonymous callers are identified by address. Those on the same machine are not: they are the only user of a local
@@ -19,11 +19,12 @@ def share_of(principal: Principal, client: Sequence[Any] | None) -> Share | None
     """
     if principal.identity != ANONYMOUS.identity:
         return principal.identity
-    return None if client is None else _share_of_address(client[0])
+    return None if address is None else share_of_address(address)
 
 
 @lru_cache(1000)
-def _share_of_address(text: str) -> Share | None:
+def share_of_address(text: str) -> Share | None:
+    """Return what an address counts for; None for addresses on the same machine, and for other texts."""
     try:
         address = ip_address(text)
     except ValueError:  # the path of a socket, or a name

@@ -119,6 +119,8 @@ class AuditSettings(Section):
     """The size at which a new file begins."""
     max_files: PositiveInt | None = None
     """How many old files are kept. All unless set."""
+    max_rejections_per_minute: int = Field(100, ge=0, le=10_000)
+    """For how many addresses per minute rejected tokens are recorded. Further ones are only counted. 0 records none."""
     timeout_seconds: PositiveFloat = 5.0
     """How long a sink may take to write a record before it counts as failed."""
 

@@ -1,15 +1,27 @@
 """The sections `health`, `http`, `stdio` and `sessions` of the settings."""
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Self, TypeAlias
 
-from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, SecretStr, model_validator
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.settings.policies import PrincipalSettings
 from axolotl_server.settings.section import Section
 
 _Path: TypeAlias = Annotated[str, Field(pattern=r"^(/[^?#\s]*)?$")]
+
+
+def _check_network(text: str) -> str:
+    try:
+        ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; write an address or a network, such as 192.0.2.1 or 10.0.0.0/8") from None
+    return text
+
+
+_Network: TypeAlias = Annotated[str, AfterValidator(_check_network)]
 
 
 class HealthSettings(Section):
@@ -60,6 +72,8 @@ class HttpSettings(Section):
     """Whether `http.allowed_hosts` may contain `*`, which turns off the protection against DNS rebinding."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of web pages that may use the server, such as `https://app.example.com`, besides loopback ones."""
+    trusted_proxies: tuple[_Network, ...] = Field((), max_length=1000)
+    """Addresses and networks of proxies whose `Forwarded` or `X-Forwarded-For` header names the client."""
     allow_unauthenticated: bool = False
     """Whether a server without authentication may listen on addresses other than localhost."""
     tls_certificate: Path | None = None
@@ -85,7 +99,7 @@ class HttpSettings(Section):
     max_connections: PositiveInt = 10_000
     """How many connections may be open at once, at most four fifths of the file descriptors. More get 503."""
     max_connections_per_address: PositiveInt | None = 1000
-    """How many of them may come from one address, other than loopback addresses. null sets no such limit."""
+    """How many of them may come from one address, other than loopback and trusted proxies. null sets no such limit."""
     max_buffered_body_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of incomplete request bodies are kept for all connections together. More get 503."""
     max_unread_bytes: PositiveInt = 64 * 1024 * 1024

@@ -85,6 +85,7 @@ class DetachedExchange(IExchange):
 
     headers: Mapping[bytes, bytes] | None = None
     share: Share | None = None
+    client_address: str | None = None
     status = 200
 
     def __init__(self, task: Task, original: IExchange, connection: Connection | None) -> None:
@@ -93,6 +94,7 @@ class DetachedExchange(IExchange):
         self.principal: Principal = original.principal
         self.headers = original.headers
         self.share = original.share
+        self.client_address = original.client_address
         self._task = task
         self._connection = connection
         self._waiters: list[Waiter] = []

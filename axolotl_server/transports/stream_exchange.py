@@ -21,6 +21,7 @@ class StreamExchange(IExchange):
 
     headers: Mapping[bytes, bytes] | None = None
     share: Share | None = None
+    client_address: str | None = None
     status = 200
 
     def __init__(

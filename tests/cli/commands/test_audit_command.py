@@ -167,9 +167,10 @@ def test_verify_with_the_configured_key(log: Path, monkeypatch: pytest.MonkeyPat
         (("--tool", "pay"), ["1", "2"]),
         (("--outcome", "denied"), ["2"]),
         (("--tool", "pay", "--outcome", "ok"), ["1"]),
+        (("--outcome", "rejected"), ["4"]),
         (("--since", "2026-11-16T06:00"), ["3"]),
         (("--since", "2026-11-16T05:00:00Z", "--until", "2026-11-16T06:00:00+00:00"), ["1", "2"]),
-        (("--until", "2126-01-01", "--since", "2000-01-01", "--outcome", "?*"), ["1", "2", "3"]),
+        (("--until", "2126-01-01", "--since", "2000-01-02", "--outcome", "?*"), ["1", "2", "3"]),
     ],
 )
 def test_tail_filters(log: Path, words: tuple[str, ...], shown: list[str]) -> None:
@@ -182,6 +183,7 @@ def test_tail_filters(log: Path, words: tuple[str, ...], shown: list[str]) -> No
             record(1, kind="tool", name="pay", subject="ada", outcome="ok"),
             record(2, kind="tool", name="pay", subject="bob", outcome="denied"),
             record(3, kind="prompt", name="pay", subject="ada", outcome="ok", time=later),
+            record(4, name=None, event="rejected", client_address="192.0.2.1", time="2000-01-01T00:00:00.000000Z"),
         ]
     )
     store.close()

@@ -16,7 +16,7 @@ from axolotl_server import ServerHost
 from axolotl_server.http_server.connections import StallCheck
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
-from tests.support.peers.wire import call, connection, mirrored, raw_exchange, raw_request, read_reply
+from tests.support.peers.wire import RawReply, call, connection, mirrored, raw_exchange, raw_request, read_reply
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, free_port, serving, until
 from tests.support.tools import Echo, container_of
 
@@ -77,18 +77,24 @@ def _open_connections(server: HttpServer) -> int:
 
 
 async def test_one_address_cannot_take_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address has a limit of its own; loopback addresses, where a proxy may be, have none."""
-    settings = {"http": {"max_connections_per_address": 1}}
+    """An address has a limit of its own; loopback addresses and trusted proxies have none."""
+    assert (await second_connection()).status == 200
+    monkeypatch.setattr("axolotl_server.http_server.connection_limits.share_of_address", lambda address: (address,))
+    assert (await second_connection(trusted_proxies=["127.0.0.0/8"])).status == 200
+    refused = await second_connection()
+    assert (refused.status, refused.error["message"]) == (
+        503,
+        "Service unavailable: this address has too many connections; try again later",
+    )
+
+
+async def second_connection(**http: Any) -> RawReply:
+    """Send a request over the second connection of an address that may have one."""
+    settings = {"http": {"max_connections_per_address": 1, **http}}
     async with serving(container_of(Echo()), settings) as server, connection(server.port) as (reader, writer):
         writer.write(REQUEST)
         assert (await read_reply(reader)).status == 200
-        assert (await raw_exchange(server.port, REQUEST)).status == 200
-        monkeypatch.setattr("axolotl_server.http_server.connection_limits.is_loopback", lambda address: False)
-        refused = await raw_exchange(server.port, REQUEST)
-        assert (refused.status, refused.error["message"]) == (
-            503,
-            "Service unavailable: this address has too many connections; try again later",
-        )
+        return await raw_exchange(server.port, REQUEST)
 
 
 async def test_incomplete_bodies_are_limited_in_total() -> None:
