@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from axolotl_server.call_providers import call_cancellation, call_context, call_principal
-    from axolotl_server.client.client import InProcessClient, connect
+    from axolotl_server.client.channel import InvalidReply
+    from axolotl_server.client.client import Client, InProcessClient
+    from axolotl_server.client.connecting import connect, connect_process, connect_url
+    from axolotl_server.client.event_reading import ClientLimits
+    from axolotl_server.client.http_channel import HttpStatusError
     from axolotl_server.client.outcomes import (
         ACCEPT,
         CANCEL,
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
         PromptOutcome,
         RemoteError,
         ResourceOutcome,
+        ServerDescription,
         TaskCancelled,
         UnansweredQuestion,
     )
@@ -41,16 +46,21 @@ __all__ = [
     "CANCEL",
     "CallOutcome",
     "Change",
+    "Client",
+    "ClientLimits",
     "DECLINE",
     "DefaultHandler",
     "HttpApp",
+    "HttpStatusError",
     "InProcessClient",
     "Inquiry",
+    "InvalidReply",
     "JsonFormatter",
     "Listening",
     "PromptOutcome",
     "RemoteError",
     "ResourceOutcome",
+    "ServerDescription",
     "ServerHost",
     "ServerSettings",
     "StreamExchange",
@@ -60,6 +70,8 @@ __all__ = [
     "call_context",
     "call_principal",
     "connect",
+    "connect_process",
+    "connect_url",
     "make_app",
     "make_handler",
 ]
@@ -72,15 +84,22 @@ _HOMES: Final = {
     "CallOutcome": "client.outcomes",
     "Change": "client.outcomes",
     "DECLINE": "client.outcomes",
+    "Client": "client.client",
+    "ClientLimits": "client.event_reading",
+    "HttpStatusError": "client.http_channel",
     "InProcessClient": "client.client",
     "Inquiry": "client.outcomes",
+    "InvalidReply": "client.channel",
     "Listening": "client.requests",
     "PromptOutcome": "client.outcomes",
     "RemoteError": "client.outcomes",
     "ResourceOutcome": "client.outcomes",
+    "ServerDescription": "client.outcomes",
     "TaskCancelled": "client.outcomes",
     "UnansweredQuestion": "client.outcomes",
-    "connect": "client.client",
+    "connect": "client.connecting",
+    "connect_process": "client.connecting",
+    "connect_url": "client.connecting",
     "DefaultHandler": "handler",
     "HttpApp": "http.app",
     "ServerHost": "host",

@@ -60,7 +60,7 @@ class ConfigPaths:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class KnownClient:
     """How one client describes servers in its configuration file."""
 
     title: str
@@ -103,23 +103,23 @@ class Client:
 
 _BOTH: Final = ("stdio", "http")
 
-CLIENTS: Final[Mapping[ClientName, Client]] = {
-    ClientName.CLAUDE_CODE: Client(
+CLIENTS: Final[Mapping[ClientName, KnownClient]] = {
+    ClientName.CLAUDE_CODE: KnownClient(
         "Claude Code",
         reference="${{{name}}}",
         names_transport=_BOTH,
         next_step="Running sessions do not see it: start a new one, and check with /mcp.",
     ),
-    ClientName.CLAUDE_DESKTOP: Client(
+    ClientName.CLAUDE_DESKTOP: KnownClient(
         "Claude Desktop", takes_urls=False, next_step="Restart Claude Desktop to use it."
     ),
-    ClientName.CURSOR: Client(
+    ClientName.CURSOR: KnownClient(
         "Cursor",
         reference="${{env:{name}}}",
         names_transport=("stdio",),
         next_step="Cursor shows it in its settings under MCP.",
     ),
-    ClientName.VSCODE: Client(
+    ClientName.VSCODE: KnownClient(
         "VS Code",
         section="servers",
         reference="${{input:{id}}}",
@@ -127,5 +127,5 @@ CLIENTS: Final[Mapping[ClientName, Client]] = {
         names_transport=_BOTH,
         next_step="VS Code starts it when needed; the command MCP: List Servers shows it.",
     ),
-    ClientName.JSON: Client("a client", reference="${{{name}}}"),
+    ClientName.JSON: KnownClient("a client", reference="${{{name}}}"),
 }

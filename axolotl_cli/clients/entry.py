@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from axolotl_cli.clients.client import Client
+from axolotl_cli.clients.client import KnownClient
 from axolotl_cli.options import FileOptions, Transport
 from axolotl_cli.runtime import load_server_settings
 from axolotl_cli.serving.address import address_of
@@ -79,7 +79,7 @@ class ClientEntry:
 class _References:
     """References to values that are not in the file, and the inputs that the client asks for."""
 
-    client: Client
+    client: KnownClient
     server: str
     inputs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -107,7 +107,7 @@ def suggested_name(name: str) -> str:
 
 
 def over_stdio(
-    client: Client,
+    client: KnownClient,
     name: str,
     arguments: Sequence[str],
     variables: Sequence[str] = (),
@@ -128,7 +128,7 @@ def over_stdio(
     return ClientEntry(client.section, name, client.entry("stdio", {**program, "env": environment}), references.inputs)
 
 
-def over_http(client: Client, name: str, url: str, token_variable: str | None = None) -> ClientEntry:
+def over_http(client: KnownClient, name: str, url: str, token_variable: str | None = None) -> ClientEntry:
     """Describe a server at a URL; the variable has its token, if it needs one."""
     if _URL.fullmatch(url) is None:
         raise ConfigurationError("--url needs a URL, for example https://mcp.example.com/mcp")
@@ -161,7 +161,7 @@ def _variable(references: _References, text: str, with_secrets: bool) -> tuple[s
     return name, value
 
 
-def _alternative_to_secret(client: Client, name: str) -> str:
+def _alternative_to_secret(client: KnownClient, name: str) -> str:
     if client.reference is None:
         return "let the server read it from a file (a setting that ends in _FILE), or add --with-secrets"
     source = "asks for it" if client.asks else "takes it from its environment"
@@ -188,7 +188,7 @@ class EntryRequest:
         return self.url is not None if self.transport is None else self.transport is Transport.HTTP
 
 
-def entry_for(client: Client, request: EntryRequest) -> ClientEntry:
+def entry_for(client: KnownClient, request: EntryRequest) -> ClientEntry:
     """Describe a server for a client, after loading its target and settings to find mistakes."""
     _refuse_unused(request)
     if not request.is_http:

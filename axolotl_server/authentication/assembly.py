@@ -73,10 +73,9 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVeri
         if settings.issuers:
             return _signatures(settings)
     except ImportError as error:
-        if error.name not in ("jwt", "httpx2"):
+        if error.name != "jwt":
             raise
-        which = "auth.issuers" if settings.introspection_url is None else "auth.introspection_url"
-        raise ConfigurationError.missing_extra(f"Setting {which}", "auth") from None
+        raise ConfigurationError.missing_extra("Setting auth.issuers", "auth") from None
     return _MadeVerifier(None, _SIGNATURE_CACHE_SECONDS, _close_nothing)
 
 

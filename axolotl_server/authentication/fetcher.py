@@ -1,7 +1,6 @@
 """HTTP requests to token issuers: one deadline, a limited size, no redirects."""
 
 import asyncio
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,9 +23,6 @@ class HttpFetcher:
     """
 
     def __init__(self, timeout_seconds: float, max_bytes: int, *, max_connections: int = 4) -> None:
-        """Set the limits; raises ModuleNotFoundError if the HTTP library is not installed."""
-        if find_spec("httpx2") is None:
-            raise ModuleNotFoundError("No module named 'httpx2'", name="httpx2")
         self._timeout_seconds = timeout_seconds
         self._max_bytes = max_bytes
         self._max_connections = max_connections

@@ -1,49 +1,56 @@
-"""The in-process client: talks to a server without a network, through everything but the transport."""
+"""The client: the same for a server in this process, in a child process, and behind a URL."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
-
-from dependency_injector import containers
 
 from axolotl_core.features.completion import Completion
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS, Revision
+from axolotl_server.client.channel import InvalidReply, MemoryChannel, MemoryPipe
 from axolotl_server.client.outcomes import (
     EVERYTHING,
     Answering,
     CallOutcome,
     PromptOutcome,
     ResourceOutcome,
+    ServerDescription,
 )
-from axolotl_server.client.requests import Listening, OnNotification, Requests, is_asking, is_task, unanswered
-from axolotl_server.configuration.origins import combine
-from axolotl_server.configuration.settings_file import read_settings_file, split_settings
+from axolotl_server.client.requests import (
+    MAX_PAGES,
+    Listening,
+    OnNotification,
+    Requests,
+    is_asking,
+    task_id_in,
+    unanswered,
+)
+from axolotl_server.client.stateless_requests import StatelessRequests
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.host import ServerHost
 from axolotl_server.methods.subscriptions import Listable
 
 
-class InProcessClient:
-    """A client of the stateless revision; any number of requests may run concurrently.
+class Client:
+    """A client of a server; any number of requests may run concurrently.
 
-    Cancelling the task of a request cancels it on the server too. `answer` gets every question of the server as an
-    `Inquiry` and returns an `Answer`. `capabilities` are the client's capabilities; by default, the server may ask
-    everything if there is an `answer`, and nothing otherwise. `on_progress` and `on_log` get the params of progress
-    notifications and of log messages of all levels while a request runs.
+    `connect`, `connect_url` and `connect_process` make one. Cancelling the task of a request cancels it on the server
+    too. `on_progress` and `on_log` get the params of progress notifications and of log messages of all levels while a
+    request runs.
     """
 
-    def __init__(
-        self,
-        handler: DefaultHandler,
-        principal: Principal = ANONYMOUS,
-        *,
-        answer: Answering | None = None,
-        capabilities: Mapping[str, Any] | None = None,
-    ) -> None:
-        if capabilities is None:
-            capabilities = {} if answer is None else EVERYTHING
-        self._requests = Requests(handler, principal, answer, capabilities)
+    def __init__(self, requests: Requests, *, is_trusted: bool = False) -> None:
+        """Use these requests; only the results of a trusted server are not checked."""
+        self._requests = requests
+        self._is_trusted = is_trusted
+
+    @property
+    def revision(self) -> str:
+        """The protocol revision that the client uses."""
+        return self._requests.revision.name
+
+    async def describe(self) -> ServerDescription:
+        """Ask the server for its identity and capabilities."""
+        return await self._requests.describe()
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """List all tools."""
@@ -79,7 +86,10 @@ class InProcessClient:
         """
         params = {"name": name, "arguments": arguments or {}}
         result = await self._finish("tools/call", params, meta, on_progress, on_log)
-        return CallOutcome.of(await self._follow_or_cancel(result["taskId"]) if is_task(result) else result)
+        task_id = task_id_in(result)
+        if task_id is not None:
+            result = self._checked("tools/call", await self._requests.follow_or_cancel(task_id))
+        return CallOutcome.of(result)
 
     async def get_prompt(
         self,
@@ -145,14 +155,8 @@ class InProcessClient:
         self, *uris: str, lists: Collection[Listable] = ("tools", "prompts", "resources")
     ) -> AsyncIterator[Listening]:
         """Listen for changes of these resources and lists while the block runs; raises RemoteError."""
-        wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in lists}
-        if uris:
-            wanted["resourceSubscriptions"] = uris
-        async with self._requests.conversation() as conversation:
-            conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._requests.meta()})
-            acknowledged = await conversation.receive()
-            accepted = {} if acknowledged is None else acknowledged[1]["notifications"]
-            yield Listening(conversation, accepted)
+        async with self._requests.listen(uris, lists) as listening:
+            yield listening
 
     async def request(
         self,
@@ -167,7 +171,21 @@ class InProcessClient:
         Without an `answer`, the result may be the questions. A `_meta` in the params is kept. Raises RemoteError if the
         answer is an error, UnansweredQuestion if the server keeps asking, and ConnectionError if the client is closed.
         """
-        return await self._requests.finish(method, params, on_progress, on_log)
+        return self._checked(method, await self._requests.finish(method, params, on_progress, on_log))
+
+    async def run(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        on_progress: OnNotification | None = None,
+        on_log: OnNotification | None = None,
+    ) -> Any:
+        """Send any request as `request` does; if it can only run as a task, run it as one and wait for its end.
+
+        Raises TaskCancelled if the task was cancelled.
+        """
+        return self._checked(method, await self._requests.run(method, params, on_progress, on_log))
 
     async def follow(self, task_id: str) -> Any:
         """Wait for the end of a task, answer its questions, and return its result.
@@ -181,22 +199,23 @@ class InProcessClient:
         """Close the client; running requests are cancelled."""
         await self._requests.close()
 
-    async def _follow_or_cancel(self, task_id: str) -> Any:
-        try:
-            return await self.follow(task_id)
-        except BaseException:
-            await self._requests.cancel_task(task_id)
-            raise
+    def _checked(self, method: str, result: Any) -> Any:
+        if not self._is_trusted:
+            from axolotl_server.client.result_shape import check_result
+
+            check_result(method, result)
+        return result
 
     async def _list(self, method: str, field: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         params: dict[str, Any] = {}
-        while True:
+        for _ in range(MAX_PAGES):
             result = await self.request(method, params)
             items += result[field]
             if "nextCursor" not in result:
                 return items
             params = {"cursor": result["nextCursor"]}
+        raise InvalidReply(f"{method} has more than {MAX_PAGES} pages")
 
     async def _finish(
         self,
@@ -214,30 +233,45 @@ class InProcessClient:
         return result
 
 
-@asynccontextmanager
-async def connect(
-    container: containers.Container,
-    *,
-    settings: Mapping[str, Any] | str | Path | None = None,
-    profile: str | None = None,
-    toolsets: Sequence[str] = (),
-    principal: Principal = ANONYMOUS,
-    answer: Answering | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-) -> AsyncIterator[InProcessClient]:
-    """Start the server of a container and connect to it.
+class InProcessClient(Client):
+    """A client of a handler in this process, without a network.
 
-    `settings` is the path of a settings file or has the form of one, and `profile` selects one of its profiles.
-    Environment variables have no effect. `answer` and `capabilities` are those of `InProcessClient`.
+    `answer` gets every question of the server as an `Inquiry` and returns an `Answer`. `capabilities` are the client's
+    capabilities; by default, the server may ask everything if there is an `answer`, and nothing otherwise. `revision`
+    is the protocol revision, by default the latest one.
     """
-    is_file = isinstance(settings, str | Path)
-    read = read_settings_file(Path(settings)) if isinstance(settings, str | Path) else split_settings(settings or {})
-    chosen = read.select(profile)
-    flags, file = (None, chosen) if is_file else (combine(chosen.sources).values, None)
-    names = toolsets or chosen.toolset_names
-    async with ServerHost(container, flags=flags, file=file, toolsets=names, environment={}) as host:
-        client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities)
-        try:
-            yield client
-        finally:
-            await client.close()
+
+    def __init__(
+        self,
+        handler: DefaultHandler,
+        principal: Principal = ANONYMOUS,
+        *,
+        answer: Answering | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        revision: str | None = None,
+    ) -> None:
+        announced = announced_capabilities(answer, capabilities)
+        chosen = LATEST_STATELESS_REVISION if revision is None else find_revision(revision)
+        requests: Requests
+        if chosen.stateless:
+            requests = StatelessRequests(MemoryChannel(handler, principal), answer, announced, chosen)
+        else:
+            from axolotl_server.client.handshake_requests import HandshakeRequests
+
+            requests = HandshakeRequests(MemoryPipe(handler, principal), answer, announced, chosen)
+        super().__init__(requests, is_trusted=True)
+
+
+def announced_capabilities(answer: Answering | None, capabilities: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the capabilities of a client; by default, it can answer everything if there is an `answer`."""
+    if capabilities is not None:
+        return capabilities
+    return {} if answer is None else EVERYTHING
+
+
+def find_revision(name: str) -> Revision:
+    """Find a protocol revision; raises ValueError if it is unknown."""
+    for revision in REVISIONS:
+        if revision.name == name:
+            return revision
+    raise ValueError(f"{name!r} is not a protocol revision: use {', '.join(one.name for one in REVISIONS)}")

@@ -1,4 +1,4 @@
-"""Outcomes, questions, answers and errors of the in-process client."""
+"""Outcomes, questions, answers and errors of a client."""
 
 import inspect
 from base64 import b64decode
@@ -62,11 +62,15 @@ async def answers_to(result: Mapping[str, Any], answering: Answering) -> dict[st
     """Answer the questions of one round; returns params for the next request, or raises TypeError."""
     responses: dict[str, Any] = {}
     for key, asked in result.get("inputRequests", {}).items():
-        inquiry = Inquiry(key, asked["method"], asked.get("params", {}))
-        answer = answering(inquiry)
-        responses[key] = _response(inquiry, await answer if inspect.isawaitable(answer) else answer)
+        responses[key] = await answer_to(Inquiry(key, asked["method"], asked.get("params") or {}), answering)
     params: dict[str, Any] = {"inputResponses": responses} if responses else {}
     return {**params, "requestState": result["requestState"]} if "requestState" in result else params
+
+
+async def answer_to(inquiry: Inquiry, answering: Answering) -> Mapping[str, Any]:
+    """Answer one question, in the form of the protocol; raises TypeError."""
+    answer = answering(inquiry)
+    return _response(inquiry, await answer if inspect.isawaitable(answer) else answer)
 
 
 def _response(inquiry: Inquiry, answer: Any) -> Mapping[str, Any]:
@@ -132,6 +136,35 @@ class UnansweredQuestion(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerDescription:
+    """The identity of a server, and what it offers to this client."""
+
+    revision: str
+    """The protocol revision that the client uses."""
+    name: str
+    version: str
+    title: str | None
+    instructions: str | None
+    capabilities: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, revision: str, info: Mapping[str, Any], result: Mapping[str, Any]) -> "ServerDescription":
+        """Read the implementation of a server and the result of `initialize` or `server/discover`."""
+        return cls(
+            revision,
+            str(info.get("name", "unknown")),
+            str(info.get("version", "")),
+            _text(info.get("title")),
+            _text(result.get("instructions")),
+            result["capabilities"] if isinstance(result.get("capabilities"), dict) else {},
+        )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
 class CallOutcome:
     """The result of a tool."""
 
@@ -144,7 +177,7 @@ class CallOutcome:
     def of(cls, result: Mapping[str, Any]) -> "CallOutcome":
         """Read the result of `tools/call`."""
         structured, is_error = result.get("structuredContent"), result.get("isError", False)
-        return cls(result["content"], structured, is_error, result["_meta"])
+        return cls(result["content"], structured, is_error, result.get("_meta", {}))
 
     @property
     def text(self) -> str:
@@ -163,7 +196,7 @@ class PromptOutcome:
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> "PromptOutcome":
         """Read the result of `prompts/get`."""
-        return cls(result["messages"], result.get("description"), result["_meta"])
+        return cls(result["messages"], result.get("description"), result.get("_meta", {}))
 
     @property
     def text(self) -> str:
@@ -183,8 +216,8 @@ class ResourceOutcome:
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> "ResourceOutcome":
         """Read the result of `resources/read`."""
-        cache = CacheHint(result["ttlMs"] / 1000, result["cacheScope"])
-        return cls(result["contents"], cache, result["_meta"])
+        cache = CacheHint(result.get("ttlMs", 0) / 1000, result.get("cacheScope", "private"))
+        return cls(result["contents"], cache, result.get("_meta", {}))
 
     @property
     def text(self) -> str:

@@ -1,29 +1,43 @@
-"""Requests of the in-process client, with rounds of questions and tasks."""
+"""Requests of a client: their streams, and everything that the revisions have in common."""
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import msgspec
+from axolotl_core.protocol.identity import RequestId
+from axolotl_core.protocol.versions import Revision
+from axolotl_server.client.channel import IChannel, Inbox, Message
+from axolotl_server.client.outcomes import Answering, Change, RemoteError, ServerDescription, UnansweredQuestion
+from axolotl_server.methods.subscriptions import Listable
 
-from axolotl_core.protocol.identity import Principal
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
-from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
-from axolotl_core.protocol.wire import notification, request_message
-from axolotl_server.client.outcomes import Answering, Change, RemoteError, TaskCancelled, UnansweredQuestion, answers_to
-from axolotl_server.handler import DefaultHandler
-from axolotl_server.transports.stream_exchange import StreamExchange
+MAX_ROUNDS: Final = 50
+"""How often a request is repeated with answers."""
+
+MAX_PAGES: Final = 1000
+"""How many pages of a list are read."""
+
+OnNotification: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Gets the params of a notification; its exceptions are raised where the request is awaited."""
+
+
+class Received(NamedTuple):
+    """A notification of the server, or a request if it has an ID."""
+
+    method: str
+    params: Mapping[str, Any]
+    id: RequestId | None = None
 
 
 class Conversation:
-    """One request with its own stream, as over HTTP: every message that arrives belongs to it."""
+    """One request with its own stream: every message that arrives belongs to it."""
 
-    def __init__(self, handler: DefaultHandler, principal: Principal, request_id: int) -> None:
-        self._inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._exchange = StreamExchange(handler, self._inbox.put_nowait, principal)
+    def __init__(self, channel: IChannel, request_id: int) -> None:
+        self.inbox = Inbox()
         self.request_id = request_id
+        self._stream = channel.open(self.inbox)
         self._begun = False
         self._ended = False
         self.result: Any = None
@@ -31,42 +45,36 @@ class Conversation:
     def begin(self, method: str, params: Mapping[str, Any]) -> None:
         """Send the request."""
         self._begun = True
-        self._exchange.receive(request_message(self.request_id, method, params))
+        self._stream.begin({"jsonrpc": "2.0", "id": self.request_id, "method": method, "params": params})
 
-    async def receive(self) -> tuple[str, Mapping[str, Any]] | None:
-        """Wait for a notification and return its method and params; None when there is a result.
+    async def receive(self) -> Received | None:
+        """Wait for a message of the server; None when there is a result.
 
-        Raises RemoteError if the answer is an error, and ConnectionError if the client was closed.
+        Raises RemoteError if the answer is an error, and ConnectionError if the connection or the client was closed.
         """
-        message = None if self._ended else await self._inbox.get()
-        if message is None:
+        message = None if self._ended else await self.inbox.take()
+        if message is None or isinstance(message, Exception):
             self._ended = True
-            raise ConnectionError("The client was closed before the server answered")
-        reply = msgspec.json.decode(message)
-        if "method" in reply:
-            return reply["method"], reply.get("params", {})
+            raise message or ConnectionError("The client was closed before the server answered")
+        if "method" in message:
+            return Received(message["method"], message.get("params") or {}, message.get("id"))
         self._ended = True
-        if "error" in reply:
-            error = reply["error"]
+        if "error" in message:
+            error = message["error"]
             raise RemoteError(error["code"], error["message"], error.get("data"))
-        self.result = reply["result"]
+        self.result = message["result"]
         return None
 
     async def close(self) -> None:
-        """Close the stream; an unanswered request is cancelled, and its code gets a moment to end."""
-        if self._begun and not self._ended:
-            self._exchange.receive(notification("notifications/cancelled", {"requestId": self.request_id}))
-        await self._exchange.close(0.0)
-        self._inbox.put_nowait(None)
+        """Close the stream; an unanswered request is cancelled."""
+        await self._stream.close(self.request_id if self._begun and not self._ended else None)
+        self.inbox.put(None)
 
     def orphaned_task(self) -> str | None:
         """Stop receiving, and return the ID of the task that the request became, if any."""
         self._ended = True
-        results = [self.result]
-        while not self._inbox.empty():
-            message = self._inbox.get_nowait()
-            results.append(None if message is None else msgspec.json.decode(message).get("result"))
-        return next((result["taskId"] for result in results if result and "taskId" in result), None)
+        results = [self.result, *(message.get("result") for message in self.inbox.rest())]
+        return next((task for result in results if result and (task := task_id_in(result)) is not None), None)
 
 
 class Listening:
@@ -75,8 +83,8 @@ class Listening:
     It ends when the server stops or the client is closed.
     """
 
-    def __init__(self, conversation: Conversation, accepted: Mapping[str, Any]) -> None:
-        self._conversation = conversation
+    def __init__(self, receive: Callable[[], Any], accepted: Mapping[str, Any]) -> None:
+        self._receive = receive
         self.accepted = accepted
         """The accepted subscriptions, in the form of the protocol."""
 
@@ -85,95 +93,80 @@ class Listening:
 
     async def __anext__(self) -> Change:
         try:
-            received = await self._conversation.receive()
+            received = await self._receive()
         except ConnectionError:
             received = None
         if received is None:
             raise StopAsyncIteration
-        method, params = received
-        return Change(method, params.get("uri"))
+        return Change(received.method, received.params.get("uri"))
 
 
-OnNotification: TypeAlias = Callable[[Mapping[str, Any]], object]
-"""Gets the params of a notification; its exceptions are raised where the request is awaited."""
-
-_MAX_ROUNDS: Final = 50
-
-
-class Requests:
-    """Sends requests, and keeps track of those that are open."""
+class Requests(ABC):
+    """Sends requests in the form of one revision, and keeps track of those that are open."""
 
     def __init__(
-        self,
-        handler: DefaultHandler,
-        principal: Principal,
-        answer: Answering | None,
-        capabilities: Mapping[str, Any],
+        self, channel: IChannel, revision: Revision, answer: Answering | None, capabilities: Mapping[str, Any]
     ) -> None:
-        self._handler = handler
-        self._principal = principal
+        self.revision = revision
+        self._channel = channel
         self._answer = answer
         self._capabilities = capabilities
         self._ids = itertools.count(1)
-        self._open: set[Conversation] = set()
+        self._open: dict[RequestId, Conversation] = {}
         self._closed = False
 
+    @abstractmethod
+    async def describe(self) -> ServerDescription:
+        """Ask the server who it is and what it offers."""
+
+    @abstractmethod
     async def finish(
         self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
     ) -> Any:
-        """Send a request, and repeat it with answers while the server asks.
+        """Send a request, and answer the questions of the server.
 
         Raises RemoteError if the answer is an error, UnansweredQuestion if the server keeps asking, and ConnectionError
         if the client is closed.
         """
-        result = await self._send(method, params, on_progress, on_log)
-        rounds = 0
-        while self._answer is not None and is_asking(result):
-            rounds += 1
-            if rounds > _MAX_ROUNDS:
-                raise unanswered(
-                    f"The server still asks after {_MAX_ROUNDS} rounds, as it does after wrong answers", result
-                )
-            next_params = {**params, **await answers_to(result, self._answer)}
-            result = await self._send(method, next_params, on_progress, on_log)
-        return result
 
-    async def follow(self, task_id: str) -> Any:
+    @abstractmethod
+    async def run(
+        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
+    ) -> Any:
+        """Send a request as `finish` does; if it can only run as a task, wait for the end of the task."""
+
+    @abstractmethod
+    async def follow(self, task_id: str, on_progress: OnNotification | None = None) -> Any:
         """Wait for the end of a task, answer its questions, and return its result.
 
         Raises RemoteError if it ends with an error, TaskCancelled if it was cancelled, UnansweredQuestion if it asks
         and there is no answer, and ConnectionError if the client is closed or the server stops.
         """
-        async with self.conversation() as conversation:
-            wanted = {"taskIds": [task_id]}
-            conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self.meta()})
-            await conversation.receive()  # the acknowledgement
-            task = await self._send("tasks/get", {"taskId": task_id}, None, None)
-            answered: set[str] = set()
-            while task["status"] in ("working", "input_required"):
-                await self._update(task, answered)
-                received = await conversation.receive()
-                if received is None:
-                    raise ConnectionError("The server stopped before the task ended")
-                task = received[1]
-        if "error" in task:
-            raise RemoteError(task["error"]["code"], task["error"]["message"], task["error"].get("data"))
-        if "result" not in task:
-            raise TaskCancelled(task.get("statusMessage", "The task was cancelled"))
-        return task["result"]
+
+    @abstractmethod
+    def listen(self, uris: Collection[str], lists: Collection[Listable]) -> AbstractAsyncContextManager[Listening]:
+        """Listen for changes while the block runs."""
+
+    async def follow_or_cancel(self, task_id: str, on_progress: OnNotification | None = None) -> Any:
+        """Wait for the end of a task, and cancel it if nobody waits any more."""
+        try:
+            return await self.follow(task_id, on_progress)
+        except BaseException:
+            await self.cancel_task(task_id)
+            raise
 
     async def cancel_task(self, task_id: str) -> None:
         """Cancel a task, if it still exists."""
         with suppress(ConnectionError, RemoteError):
-            await self._send("tasks/cancel", {"taskId": task_id}, None, None)
+            await self.send("tasks/cancel", {"taskId": task_id})
 
     @asynccontextmanager
     async def conversation(self) -> AsyncIterator[Conversation]:
         """Open the stream of one request, and close it after the block; raises ConnectionError if closed."""
         if self._closed:
             raise ConnectionError("The client is closed")
-        conversation = Conversation(self._handler, self._principal, next(self._ids))
-        self._open.add(conversation)
+        conversation = Conversation(self._channel, next(self._ids))
+        self._open[conversation.request_id] = conversation
         try:
             yield conversation
             await conversation.close()
@@ -181,18 +174,57 @@ class Requests:
             await self._abandon(conversation)
             raise
         finally:
-            self._open.discard(conversation)
-
-    def meta(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Make the `_meta` of a request, which contains its own."""
-        version = LATEST_STATELESS_REVISION.name
-        return {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: self._capabilities, **(own or {})}
+            self._open.pop(conversation.request_id, None)
 
     async def close(self) -> None:
         """Cancel open requests, and send no more."""
         self._closed = True
-        for conversation in tuple(self._open):
+        for conversation in tuple(self._open.values()):
             await conversation.close()
+        await self._channel.close()
+
+    async def send(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_progress: OnNotification | None = None,
+        on_log: OnNotification | None = None,
+    ) -> Any:
+        """Send one request and wait for its result."""
+        listeners = {"notifications/progress": on_progress, "notifications/message": on_log}
+        async with self.conversation() as conversation:
+            meta = self._meta(params.get("_meta"))
+            if on_progress is not None:
+                meta.setdefault("progressToken", conversation.request_id)
+            if on_log is not None:
+                await self._listen_to_log(meta)
+            conversation.begin(method, {**params, "_meta": meta} if meta else params)
+            # Where tasks start eagerly, the reply may be there already. A caller that polls must still let others run.
+            await asyncio.sleep(0)
+            while (received := await conversation.receive()) is not None:
+                listener = listeners.get(received.method)
+                if received.id is not None:
+                    await self._reply(received)
+                elif listener is not None:
+                    listener(received.params)
+            return conversation.result
+
+    @abstractmethod
+    def _meta(self, own: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Make the `_meta` of a request, which contains its own."""
+
+    @abstractmethod
+    async def _listen_to_log(self, meta: dict[str, Any]) -> None:
+        """Ask for log messages of all levels, or of the level in `_meta`."""
+
+    @abstractmethod
+    async def _reply(self, received: Received) -> None:
+        """Answer a request of the server."""
+
+    def _hand_out(self, message: Message) -> None:
+        """Give a message that belongs to no request, such as a log message, to all of them."""
+        for conversation in self._open.values():
+            conversation.inbox.put(message)
 
     async def _abandon(self, conversation: Conversation) -> None:
         """Close a conversation, and cancel the task that its request may have become."""
@@ -201,45 +233,17 @@ class Requests:
         if task_id is not None:
             await self.cancel_task(task_id)
 
-    async def _update(self, task: Mapping[str, Any], answered: set[str]) -> None:
-        unanswered_ones = {key: asked for key, asked in task.get("inputRequests", {}).items() if key not in answered}
-        if not unanswered_ones:
-            return
-        asking = {"inputRequests": unanswered_ones}
-        if self._answer is None:
-            raise unanswered("The task asks, but the client has no answer: pass one to connect()", asking)
-        answered.update(unanswered_ones)
-        responses = await answers_to(asking, self._answer)
-        await self._send("tasks/update", {"taskId": task["taskId"], **responses}, None, None)
 
-    async def _send(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
-    ) -> Any:
-        listeners = {"notifications/progress": on_progress, "notifications/message": on_log}
-        async with self.conversation() as conversation:
-            meta = self.meta(params.get("_meta"))
-            if on_progress is not None:
-                meta.setdefault("progressToken", conversation.request_id)
-            if on_log is not None:
-                meta.setdefault(LOG_LEVEL_KEY, "debug")
-            conversation.begin(method, {**params, "_meta": meta})
-            # Where tasks start eagerly, the reply may be there already. A caller that polls must still let others run.
-            await asyncio.sleep(0)
-            while (received := await conversation.receive()) is not None:
-                listener = listeners.get(received[0])
-                if listener is not None:
-                    listener(received[1])
-            return conversation.result
+def task_id_in(result: Mapping[str, Any]) -> str | None:
+    """Return the ID of the task that a request became, in either design of tasks; None if it became none."""
+    task = result if result.get("resultType") == "task" else result.get("task")
+    found = task.get("taskId") if isinstance(task, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def is_asking(result: Mapping[str, Any]) -> bool:
     """Tell whether a result contains questions."""
     return result.get("resultType") == "input_required"
-
-
-def is_task(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result is a task."""
-    return result.get("resultType") == "task"
 
 
 def unanswered(problem: str, result: Mapping[str, Any]) -> UnansweredQuestion:

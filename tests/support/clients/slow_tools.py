@@ -31,11 +31,17 @@ class Works:
     """Running work by name, and the waiting callers."""
 
     def __init__(self) -> None:
+        self.begun: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self.released: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self.stopped: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
 
 _works = Works()
+
+
+def begun(name: str) -> asyncio.Event:
+    """The event that the work with that name has begun, in this process."""
+    return _works.begun[name]
 
 
 @tool
@@ -58,6 +64,7 @@ async def chatter(context: ToolContext) -> str:
 async def stall(name: str, context: ToolContext) -> str:
     """Run until stopped."""
     context.report_progress(1)
+    _works.begun[name].set()
     try:
         await asyncio.Event().wait()
     finally:

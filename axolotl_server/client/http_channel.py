@@ -1,0 +1,333 @@
+"""A channel over Streamable HTTP, to a server of any revision that has it."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.spec import HeaderParameter, header_parameters
+from axolotl_core.protocol.identity import RequestId
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_server.client.channel import IDuplexChannel, Inbox, InvalidReply, IStream, Message, read_messages
+from axolotl_server.client.event_reading import ClientLimits, StreamReceiver
+from axolotl_server.urls import is_loopback
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient, Response
+
+_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_CLOSING_SECONDS: Final = 2.0
+_MAX_ERROR_BYTES: Final = 64 * 1024
+_MAX_KNOWN_TOOLS: Final = 10_000
+
+
+class HttpStatusError(ConnectionError):
+    """The server answered with an HTTP status instead of a message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class HttpChannel(IDuplexChannel):
+    """Posts messages to the endpoint of a server. Redirects are not followed, so the token stays with its server."""
+
+    def __init__(self, url: str, token: str | None, limits: ClientLimits, http: "AsyncClient") -> None:
+        super().__init__()
+        self.limits = limits
+        self._url = url
+        self._token = token
+        self._http = http
+        self._session: str | None = None
+        self._revision: Revision | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._is_listening = asyncio.Event()
+        """Set when the stream is open, or cannot be opened."""
+        self._parameters: dict[str, tuple[HeaderParameter, ...]] = {}
+        """The arguments that are repeated in headers, for each tool that has some."""
+
+    def open(self, inbox: Inbox) -> IStream:
+        return _HttpStream(self, inbox)
+
+    @property
+    def has_handshake(self) -> bool:
+        """Whether a handshake was completed, so that cancelling takes a message."""
+        return self._revision is not None and not self._revision.stateless
+
+    def use(self, revision: Revision | None) -> None:
+        self._revision = revision
+
+    async def send(self, message: Message) -> None:
+        async with self._request("POST", message) as response:
+            if response.status_code >= 300:
+                raise self._refusal(response)
+
+    async def listen(self) -> None:
+        """Open the stream for messages that belong to no request, unless the server has none."""
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.connect_seconds):
+                await self._is_listening.wait()
+
+    async def close(self) -> None:
+        """End the session, and close all connections."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+        if self._session is not None:
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(_CLOSING_SECONDS), self._request("DELETE"):
+                    pass
+        await self._http.aclose()
+
+    async def converse(self, request: Message, inbox: Inbox) -> None:
+        """Post a request and deliver what the server sends until the response, which ends its stream."""
+        receiver = StreamReceiver(
+            request["id"], inbox, self.limits, is_endless=request["method"] == "subscriptions/listen"
+        )
+        async with self._request("POST", request) as response:
+            if request["method"] == "initialize":
+                self._session = response.headers.get("mcp-session-id")
+            if _media_type(response) == "text/event-stream" and response.status_code == 200:
+                await receiver.read_events(response)
+            else:
+                await self._receive_json(response, receiver)
+        while not receiver.is_done:
+            await self._resume(receiver)
+
+    async def _resume(self, receiver: "StreamReceiver") -> None:
+        """Reconnect to a stream that ended before the response, where its events have IDs."""
+        receiver.count_reconnect()
+        await asyncio.sleep(receiver.retry_seconds)
+        try:
+            async with self._request("GET", last_event_id=receiver.last_id) as response:
+                if response.status_code != 200 or _media_type(response) != "text/event-stream":
+                    raise self._refusal(response)
+                await receiver.read_events(response)
+        except (HttpStatusError, InvalidReply):
+            raise
+        except ConnectionError:
+            return  # counted, and tried again
+
+    async def _listen(self) -> None:
+        """Deliver messages that belong to no request; reconnect as long as the server sends some."""
+        receiver = StreamReceiver(None, _Unclaimed(self), self.limits, is_endless=True)
+        try:
+            while True:
+                async with self._request("GET", last_event_id=receiver.last_id) as response:
+                    if response.status_code != 200 or _media_type(response) != "text/event-stream":
+                        return
+                    self._is_listening.set()
+                    await receiver.read_events(response)
+                receiver.count_reconnect()
+                await asyncio.sleep(receiver.retry_seconds)
+        except ConnectionError:
+            return
+        finally:
+            self._is_listening.set()
+
+    async def _receive_json(self, response: "Response", receiver: "StreamReceiver") -> None:
+        """Deliver a response in JSON; errors have other statuses than 200, too."""
+        is_json = _media_type(response) == "application/json"
+        is_refused = response.status_code >= 400
+        if not is_json or response.status_code in (401, 403) or (response.status_code != 200 and not is_refused):
+            raise self._refusal(response)
+        body = await _read_body(response, _MAX_ERROR_BYTES if is_refused else self.limits.max_message_bytes)
+        try:
+            messages = read_messages(body)
+        except InvalidReply:
+            if is_refused:
+                raise self._refusal(response) from None
+            raise
+        for message in messages:
+            await receiver.deliver({**message, "id": receiver.request_id} if _is_anonymous(message) else message)
+        if not receiver.is_done:
+            raise InvalidReply("The server answered without a response to the request")
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, message: Message | None = None, *, last_event_id: str | None = None
+    ) -> AsyncIterator["Response"]:
+        """Send an HTTP request; raises ConnectionError."""
+        import httpx2
+
+        headers = self._headers(message)
+        if method == "GET":
+            headers["Accept"] = "text/event-stream"
+            if last_event_id is not None:
+                headers["Last-Event-ID"] = last_event_id
+        content = None if message is None else encode(message)
+        try:
+            async with self._http.stream(method, self._url, content=content, headers=headers) as response:
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise InvalidReply("The server answered in an encoding that was not requested")
+                yield response
+        except httpx2.ConnectTimeout:
+            limit = self.limits.connect_seconds
+            raise ConnectionError(f"No connection to {self._place} within {limit:g} seconds") from None
+        except httpx2.TimeoutException:
+            limit = self.limits.silence_seconds
+            raise ConnectionError(f"{self._place} sent nothing for {limit:g} seconds") from None
+        except ConnectionError:
+            raise
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            reason = str(error) or type(error).__name__
+            raise ConnectionError(f"{self._place} cannot be reached: {reason}") from None
+
+    def _headers(self, message: Message | None) -> dict[str, str]:
+        headers = {"Accept": "application/json, text/event-stream"}
+        if message is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if self._session is not None:
+            headers["Mcp-Session-Id"] = self._session
+        if self._revision is not None:
+            headers["MCP-Protocol-Version"] = self._revision.name
+            if self._revision.stateless and message is not None and "id" in message:
+                headers.update(self._mirrored(message["method"], message["params"]))
+        return headers
+
+    def _mirrored(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
+        """Make the headers that repeat parts of a stateless request."""
+        headers = {"Mcp-Method": method}
+        name = params.get("taskId") if method.startswith("tasks/") else params.get(_NAMED_BY.get(method, ""))
+        if isinstance(name, str):
+            headers["Mcp-Name"] = _header_value(name)
+        for parameter in self._parameters.get(str(name), ()) if method == "tools/call" else ():
+            value = parameter.value_in(params.get("arguments"))
+            if value is not None:
+                text = value if isinstance(value, str) else encode(value).decode()
+                headers[parameter.header.decode()] = _header_value(text)
+        return headers
+
+    def learn(self, tools: list[dict[str, Any]]) -> None:
+        """Note which arguments of tools are repeated in headers; tools with invalid annotations are left out."""
+        for tool in tools[:_MAX_KNOWN_TOOLS]:
+            with suppress(ConfigurationError, AttributeError, TypeError, KeyError, RecursionError):
+                found = header_parameters(tool["name"], tool["inputSchema"])
+                if found:
+                    self._parameters[tool["name"]] = found
+
+    def _refusal(self, response: "Response") -> HttpStatusError:
+        status = response.status_code
+        if 300 <= status < 400:
+            place = urlsplit(response.headers.get("location", ""))
+            where = place._replace(query="", fragment="", netloc=place.netloc.rpartition("@")[2]).geturl()
+            return HttpStatusError(status, f"{self._place} redirects to {where!r}, which is not followed: use that URL")
+        explanation = {
+            401: "rejects the token" if self._token else "requires a token",
+            403: "does not allow this",
+            404: "has no such session any more" if self._session else "has no such path; is the path /mcp?",
+            405: "is not an MCP endpoint; is the path /mcp?",
+            503: "is not available now",
+        }.get(status, "answered with an HTTP error" if status >= 400 else "answered with something else than a message")
+        return HttpStatusError(status, f"{self._place} {explanation} (status {status})")
+
+    @property
+    def _place(self) -> str:
+        """The URL without the parts that may be secret."""
+        parts = urlsplit(self._url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+class _HttpStream(IStream):
+    """The task that posts a request and reads its stream."""
+
+    def __init__(self, channel: HttpChannel, inbox: Inbox) -> None:
+        self._channel = channel
+        self._inbox = inbox
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, request: Message) -> None:
+        self._task = asyncio.create_task(self._run(request))
+
+    async def close(self, unanswered: RequestId | None) -> None:
+        """Close the connection, which cancels a stateless request; with a handshake, cancelling takes a message."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if unanswered is not None and self._channel.has_handshake:
+            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": unanswered}}
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(_CLOSING_SECONDS):
+                    await self._channel.send(cancelled)
+
+    async def _run(self, request: Message) -> None:
+        try:
+            await self._channel.converse(request, self._inbox)
+        except Exception as error:
+            self._inbox.put(error)
+
+
+class _Unclaimed(Inbox):
+    """The inbox of the stream that belongs to no request."""
+
+    def __init__(self, channel: HttpChannel) -> None:
+        super().__init__()
+        self._channel = channel
+
+    def put(self, message: Message | Exception | None) -> None:
+        if isinstance(message, dict) and "method" in message:
+            self._channel.unclaimed(message)
+
+
+async def open_http_channel(url: str, token: str | None, limits: ClientLimits) -> HttpChannel:
+    """Prepare a channel; the first connection is made with the first message. Raises ValueError for a wrong URL."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or parts.fragment:
+        raise ValueError(f"{url.rpartition('@')[2]!r} is not the URL of a server: write https://host/mcp")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("the URL must not contain a user or a password: pass a token instead")
+    _ = parts.port  # raises ValueError if it is not a number
+    if token is not None:
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise ValueError("the token is not a bearer token: it is empty, or has spaces or unusual characters")
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise ValueError("the token would be sent unencrypted: use https, except on this machine")
+    http = await asyncio.to_thread(_make_http, limits, parts.scheme == "https", not is_loopback(parts.hostname))
+    return HttpChannel(url if parts.path else parts._replace(path="/mcp").geturl(), token, limits, http)
+
+
+def _make_http(limits: ClientLimits, is_encrypted: bool, is_remote: bool) -> "AsyncClient":
+    """Load the HTTP library, and the trusted certificates if they are needed: that takes most of a second."""
+    import httpx2
+
+    silence = limits.silence_seconds
+    timeout = httpx2.Timeout(silence, connect=limits.connect_seconds, pool=limits.connect_seconds)
+    return httpx2.AsyncClient(
+        verify=httpx2.create_ssl_context() if is_encrypted else False,
+        timeout=timeout,
+        follow_redirects=False,
+        trust_env=is_remote,  # a proxy is never needed on this machine
+        headers={"Accept-Encoding": "identity"},
+    )
+
+
+async def _read_body(response: "Response", max_bytes: int) -> bytes:
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > max_bytes:
+            raise InvalidReply(f"The server sent more than {max_bytes} bytes")
+    return bytes(body)
+
+
+def _media_type(response: "Response") -> str:
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+
+
+def _is_anonymous(message: Message) -> bool:
+    """Whether a message is an error about a request whose ID the server did not read."""
+    return "error" in message and message.get("id") is None
+
+
+def _header_value(text: str) -> str:
+    """Encode a header value; text that is not plain ASCII, or looks encoded, becomes base64."""
+    is_plain = text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?base64?")
+    return text if is_plain else f"=?base64?{base64.b64encode(text.encode()).decode()}?="

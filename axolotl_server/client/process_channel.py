@@ -1,0 +1,81 @@
+"""A channel to a child process, over its standard input and output."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from axolotl_server.client.channel import InvalidReply, SharedChannel, read_messages
+
+_EXIT_SECONDS: Final = 5.0
+_KILL_SECONDS: Final = 2.0
+
+
+class ProcessChannel(SharedChannel):
+    """Lines of JSON to and from a child process, whose log goes to the standard error of this process."""
+
+    def __init__(self, process: asyncio.subprocess.Process, max_message_bytes: int) -> None:
+        super().__init__()
+        self._process = process
+        self._max_message_bytes = max_message_bytes
+        self._end: ConnectionError | None = None
+        """Why nothing is read any more."""
+        self._reading = asyncio.create_task(self._read())
+
+    def write(self, data: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        if self._end is not None or stdin.is_closing():
+            raise self._end or ConnectionError("The server process has ended")
+        stdin.write(data + b"\n")
+
+    async def close(self) -> None:
+        """End the process: by closing its input, then by SIGTERM, then by SIGKILL."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        stdin.close()
+        for seconds, end in ((_EXIT_SECONDS, self._process.terminate), (_KILL_SECONDS, self._process.kill)):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), seconds)
+                break
+            with suppress(ProcessLookupError):
+                end()
+        await self._process.wait()
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+        with suppress(ConnectionError):
+            await stdin.wait_closed()
+
+    async def _read(self) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        error: ConnectionError = ConnectionError("The server process closed its output before it answered")
+        try:
+            while line := await stdout.readline():
+                if not line.isspace():
+                    for message in read_messages(line):
+                        self.receive(message)
+                await asyncio.sleep(0)  # many buffered lines must not keep the others from running
+        except ValueError:
+            error = InvalidReply(f"The server sent a message of more than {self._max_message_bytes} bytes")
+        except InvalidReply as invalid:
+            error = invalid
+        self._end = error
+        self.lose(error)
+
+
+async def open_process_channel(
+    command: Sequence[str], environment: Mapping[str, str] | None, directory: str | Path | None, max_message_bytes: int
+) -> ProcessChannel:
+    """Start a process; raises OSError if that is not possible. `environment` is added to that of this process."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+        cwd=directory,
+        limit=max_message_bytes,
+    )
+    return ProcessChannel(process, max_message_bytes)
