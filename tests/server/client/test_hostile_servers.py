@@ -42,10 +42,12 @@ class Hostile:
             length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
             body = await reader.readexactly(int(length[1])) if length else b"{}"
             self.requests.append(head)
-            writer.write(self.reply(json.loads(body)))
-            while self.repeated:
+            reply = self.reply(json.loads(body))
+            writer.write(reply)
+            while self.repeated and b"Content-Length" not in reply:
                 writer.write(self.repeated)
                 await writer.drain()
+                await asyncio.sleep(0)  # the client runs on the same loop
             if not self.ends:
                 await reader.read()
         except (ConnectionError, asyncio.IncompleteReadError):
