@@ -8,6 +8,7 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.runtime-installed
 DEV     := $(VENV)/.dev-installed
 RELEASE := $(VENV)/.release-installed
+SITE    := $(VENV)/.site-installed
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
               --custom-compile-command "make lock"
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs dist audit format lock clean
+.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs site dist audit format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +62,9 @@ soak: $(DEV) ## Measure memory over long runs
 docs: $(DEV) ## Test the documentation
 	$(BIN)/python -m pytest tests/docs $(ARGS)
 
+site: $(SITE) ## Build the documentation site, and test it in a browser
+	CI=1 $(BIN)/python -m pytest tests/site $(ARGS)
+
 dist: $(RELEASE) ## Build the sdist and the wheel, and verify that they are reproducible and work alone
 	$(BIN)/python -m tests.release build $(ARGS)
 
@@ -95,6 +99,10 @@ $(RUNTIME): requirements/runtime.lock pyproject.toml | $(BIN)/python
 
 $(DEV): requirements/dev.lock $(RUNTIME)
 	$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(SITE): requirements/docs.lock $(DEV)
+	$(PIP) install --require-hashes -r requirements/docs.lock
 	@touch $@
 
 $(RELEASE): requirements/release.lock $(DEV) $(BIN)/uv

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.support.docs.pages import ROOT, page_names, read_page
+from tests.support.docs.pages import REPOSITORY, ROOT, page_names, read_page
 
 PAGES = [*page_names(), "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 
@@ -21,10 +21,12 @@ def _anchors(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links(name: str) -> None:
-    """Every relative link names an existing file and heading."""
+    """Every relative link names an existing file and heading, and every link to the repository an existing file."""
     for link in _links(read_page(name)):
         if re.match(r"[a-z]+:", link):
             assert link.startswith("https://"), f"{name}: {link}"
+            path = link.removeprefix(REPOSITORY)
+            assert path == link or (ROOT / path).exists(), f"{name}: {link}"
             continue
         path, _, anchor = link.partition("#")
         target = (ROOT / name).parent / path if path else ROOT / name

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from axolotl_server.settings.server import ServerSettings
+from tests.support.docs.pages import REPOSITORY
 from tests.support.docs.tables import table
 
 
@@ -111,7 +112,7 @@ _UNITS: Final = ((1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 
 def _row(bound: Bound) -> tuple[str, ...]:
     file, _, name = bound.test.partition("::")
-    link = f"[{name or file.rpartition('/')[2]}](../../{file})"
+    link = f"[{name or file.rpartition('/')[2]}]({REPOSITORY}{file})"
     return bound.what, bound.default, bound.setting, bound.beyond, link
 
 

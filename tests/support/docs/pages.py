@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
+REPOSITORY: Final = "https://github.com/axolotl-mcp/axolotl/blob/main/"
 DOCS: Final = ROOT / "docs"
 EXAMPLES: Final = DOCS / "examples"
 
