@@ -19,7 +19,9 @@ HealthAspect: TypeAlias = Literal["readiness", "startup"]
 There is no aspect for liveness, because a restart does not repair a dependency.
 """
 
-BUILTIN_CHECKS: Final = frozenset({"audit", "calls", "event_loop", "serving"})
+_STORES: Final = {"issuer_keys", "quota_store", "result_store", "session_store", "token_verifier"}
+
+BUILTIN_CHECKS: Final = frozenset({"audit", "calls", "event_loop", "serving", *_STORES})
 """The names of the built-in checks."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from axolotl_core.errors import Refused
+from axolotl_core.errors import AxolotlError, Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.http import JSON, HttpRefusal, Receive, Route, Scope, Send, ServeRoute
@@ -16,6 +16,7 @@ from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.lifecycle.watchdog import Watchdog
+from axolotl_server.settings.transports import HealthSettings
 
 if TYPE_CHECKING:
     from axolotl_server.audit.trail import AuditTrail
@@ -145,6 +146,8 @@ def _status_of(status: object) -> HealthStatus:
 
 
 _STALL_REMEMBERED_SECONDS: Final = 30.0
+_STORE_SECONDS: Final = 0.25
+"""How long a probe waits for a store."""
 
 
 class AuditCheck(IHealthCheck):
@@ -163,6 +166,54 @@ class AuditCheck(IHealthCheck):
         except Refused:
             return HealthStatus.failed("calls are refused because they cannot be recorded")
         return HealthStatus.degraded("calls are not recorded") if self._trail.broken else None
+
+
+class StoreCheck(IHealthCheck):
+    """Checks whether a store responds. Calls do without it as the settings say, so an outage is not a failure."""
+
+    timeout_seconds = 2 * _STORE_SECONDS
+
+    def __init__(self, name: str, ping: Callable[[], Awaitable[None]]) -> None:
+        self.name = name
+        self._ping = ping
+
+    async def check(self) -> HealthStatus | None:
+        try:
+            async with asyncio.timeout(_STORE_SECONDS):
+                await self._ping()
+        except TimeoutError:
+            return HealthStatus.degraded("no answer in time")
+        except Exception as error:
+            return HealthStatus.degraded(str(error) if isinstance(error, AxolotlError) else type(error).__name__)
+        return None
+
+
+class OutageCheck(IHealthCheck):
+    """Reports the outage of a store that cannot be tried without a call."""
+
+    def __init__(self, name: str, problem: Callable[[], str | None]) -> None:
+        self.name = name
+        self._problem = problem
+
+    async def check(self) -> HealthStatus | None:
+        problem = self._problem()
+        return None if problem is None else HealthStatus.degraded(problem)
+
+
+def _store_checks(host: "ServerHost") -> Iterator[IHealthCheck]:
+    """Make the checks of the stores that the server uses; those of sessions and tokens are added with their objects."""
+    assembly, roles, redis = host.assembly, host.roles, host.redis
+    if assembly.quota_store is not None:
+        outages = getattr(assembly.quota_store, "outages", None)
+        if roles.quota_store is not None and outages is not None:
+            yield OutageCheck("quota_store", lambda: outages.recent_problem)
+        elif redis is not None:
+            yield StoreCheck("quota_store", redis.ping)
+    if any(tool.idempotency is not None for tool in roles.tools):
+        if roles.result_store is not None:
+            yield OutageCheck("result_store", lambda: assembly.result_outages.recent_problem)
+        elif redis is not None:
+            yield StoreCheck("result_store", redis.ping)
 
 
 class BuiltinChecks:
@@ -213,6 +264,11 @@ class Health:
         self._readiness = [one for one in runners if one.check.affects == "readiness"]
         self._startup = {one.check.name: one for one in runners if one.check.affects == "startup"}
         self._passed: set[str] = set()
+        self._cache_seconds = cache_seconds
+
+    def add(self, check: IHealthCheck) -> None:
+        """Add a check of something that is made after this."""
+        self._readiness.append(CheckRunner(check, self._cache_seconds))
 
     def liveness(self) -> HealthReport:
         """Report nothing: an answer is enough to show that the event loop runs."""
@@ -245,7 +301,7 @@ def make_health(host: "ServerHost") -> Health:
     """Make the health of a started server."""
     builtin = BuiltinChecks(host.stop_signal, host.handler.inflight, host.watchdog)
     own = () if host.audit is None else (AuditCheck(host.audit.trail),)
-    return Health(builtin, (*own, *host.roles.health_checks), host.settings.health.cache_seconds)
+    return Health(builtin, (*own, *_store_checks(host), *host.roles.health_checks), host.settings.health.cache_seconds)
 
 
 async def _run_all(runners: Sequence[CheckRunner]) -> tuple[CheckResult, ...]:
@@ -258,10 +314,8 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 _ALLOW: Final = (b"allow", b"GET, HEAD")
 
 
-def health_routes(host: "ServerHost") -> dict[str, Route]:
+def health_routes(health: Health, settings: HealthSettings) -> dict[str, Route]:
     """Make the routes by their paths; a path that is not set has no route."""
-    settings = host.settings.health
-    health = make_health(host)
 
     async def liveness() -> HealthReport:
         return health.liveness()

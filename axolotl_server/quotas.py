@@ -44,7 +44,7 @@ class OutageTolerantStore(IQuotaStore):
         """When the store may be tried again; None while it works."""
         self._problem: tuple[str, Exception | None] = "", None
         """The last failure, and the error to show if it is a bug."""
-        self._outages = OutageLog("The quota store", _EFFECTS[on_failure], clock=clock)
+        self.outages = OutageLog("The quota store", _EFFECTS[on_failure], clock=clock)
 
     async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
         """Take all claims or none; raises Refused if the store is unavailable and `on_failure` is `closed`."""
@@ -64,7 +64,7 @@ class OutageTolerantStore(IQuotaStore):
             return None
         if self._try_at is not None:
             self._try_at = None
-            self._outages.recovered()
+            self.outages.recovered()
         return refusal
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class OutageTolerantStore(IQuotaStore):
 
     def _skip_store(self) -> None:
         problem, bug = self._problem
-        self._outages.failed(problem, bug=bug)
+        self.outages.failed(problem, bug=bug)
         if self._on_failure == "closed":
             milliseconds = round(self._retry_seconds * 1000)
             raise Refused(

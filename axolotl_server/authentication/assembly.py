@@ -1,7 +1,7 @@
 """Assembly of the gate from the settings and the role token_verifier."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
@@ -14,6 +14,7 @@ from axolotl_server.settings.authentication import AuthSettings
 if TYPE_CHECKING:
     from axolotl_server.authentication.jwt_verifier import IKeys
 
+Ping: TypeAlias = Callable[[], Awaitable[None]]
 _SIGNATURE_CACHE_SECONDS: Final = 300.0
 _INTROSPECTION_CACHE_SECONDS: Final = 10.0
 
@@ -22,6 +23,10 @@ class MadeGate(NamedTuple):
     """A gate and the function that closes it."""
 
     gate: BearerGate
+    ping: Ping | None
+    """Checks that the keys of the issuers can be loaded; None if there are none to load."""
+    depends_on_others: bool
+    """Whether verification needs a service that cannot be tried without a token."""
     close: Callable[[], Awaitable[None]]
 
 
@@ -30,6 +35,8 @@ class _MadeVerifier(NamedTuple):
     cache_seconds: float
     """How long its answers are cached unless auth.token_cache_seconds is set."""
     close: Callable[[], Awaitable[None]]
+    ping: Ping | None = None
+    depends_on_others: bool = False
 
 
 def make_gate(
@@ -56,7 +63,7 @@ def make_gate(
         addresses=addresses,
         on_rejected=on_rejected,
     )
-    return MadeGate(gate, made.close)
+    return MadeGate(gate, made.ping, made.depends_on_others, made.close)
 
 
 def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVerifier:
@@ -66,7 +73,7 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVeri
                 "There are two verifiers: the container's role token_verifier, and auth.issuers or "
                 "auth.introspection_url in the settings; keep one"
             )
-        return _MadeVerifier(given, 0.0, _close_nothing)
+        return _MadeVerifier(given, 0.0, _close_nothing, depends_on_others=True)
     try:
         if settings.introspection_url is not None:
             return _introspection(settings)
@@ -84,7 +91,7 @@ def _introspection(settings: AuthSettings) -> _MadeVerifier:
 
     fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=MAX_RUNNING)
     verifier = IntrospectionVerifier(settings, fetcher)
-    return _MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close)
+    return _MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close, depends_on_others=True)
 
 
 def _signatures(settings: AuthSettings) -> _MadeVerifier:
@@ -102,7 +109,7 @@ def _signatures(settings: AuthSettings) -> _MadeVerifier:
         await verifier.close()
         await close()
 
-    return _MadeVerifier(verifier, _SIGNATURE_CACHE_SECONDS, close_all)
+    return _MadeVerifier(verifier, _SIGNATURE_CACHE_SECONDS, close_all, verifier.ping)
 
 
 def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[], Awaitable[None]]]":

@@ -6,13 +6,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from axolotl_core.errors import AxolotlError
 from axolotl_server.urls import check_url, is_loopback
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
 
 
-class Unavailable(Exception):
+class Unavailable(AxolotlError):
     """A token cannot be verified now; the text is for the log and contains no secret."""
 
 

@@ -236,6 +236,7 @@ def _serving(document: bytes) -> ServeRoute:
 
 _REFUSALS_LOGGED_PER_SECOND: Final = 10.0
 _FAILURES_LOGGED_PER_SECOND: Final = 5.0
+_FAILURE_REMEMBERED_SECONDS: Final = 30.0
 
 _log = logging.getLogger("axolotl")
 
@@ -269,6 +270,13 @@ class BearerGate:
         self._on_rejected = on_rejected
         self._refusal_log_limit = TokenBucket(_REFUSALS_LOGGED_PER_SECOND)
         self._failure_log_limit = TokenBucket(_FAILURES_LOGGED_PER_SECOND)
+        self._failed_at: float | None = None
+        """When the verifier failed, if it has not answered since."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the verifier failed in the last moments and has not answered since."""
+        return self._failed_at is not None and time.monotonic() - self._failed_at < _FAILURE_REMEMBERED_SECONDS
 
     async def admit(
         self,
@@ -306,9 +314,11 @@ class BearerGate:
         try:
             principal = await answer_within(self._timeout_seconds, lambda: self._verifier.verify(token))
         except InvalidToken as error:
+            self._failed_at = None
             raise self._reject(self._challenges.invalid_token(error.reason), error.reason, address) from None
         except Exception as error:
             raise self._unavailable(_describe(error)) from None
+        self._failed_at = None
         if not isinstance(principal, Principal):
             raise self._unavailable(f"the verifier returned {type(principal).__name__}, which is not a Principal")
         if not self._required_scopes.issubset(principal.scopes):
@@ -329,6 +339,7 @@ class BearerGate:
         return refusal
 
     def _unavailable(self, reason: str) -> HttpRefusal:
+        self._failed_at = time.monotonic()
         if self._failure_log_limit.take():
             _log.error("a token could not be verified: %s", reason)
         return self._challenges.unavailable()

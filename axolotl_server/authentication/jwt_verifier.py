@@ -59,6 +59,10 @@ class IKeys(Protocol):
         """Return the key that a token names, for an accepted algorithm; raises InvalidToken if there is none."""
         ...
 
+    async def ping(self) -> None:
+        """Check that keys can be loaded; raises Unavailable if not."""
+        ...
+
     async def close(self) -> None:
         """Release all resources."""
         ...
@@ -72,6 +76,9 @@ class SharedSecret:
 
     async def find(self, key_id: str | None, algorithm: str) -> bytes:
         return self._secret
+
+    async def ping(self) -> None:
+        """Do nothing: the secret is there."""
 
     async def close(self) -> None:
         pass
@@ -106,6 +113,11 @@ class JwtVerifier(ITokenVerifier):
         _check_type(header, claims)
         self._claims.check_audience(claims)
         return self._claims.principal(claims, issuer)
+
+    async def ping(self) -> None:
+        """Check that the keys of all issuers can be loaded; raises Unavailable if not."""
+        for keys in self._keys.values():
+            await keys.ping()
 
     async def close(self) -> None:
         """Close all sources of keys."""

@@ -136,6 +136,15 @@ class KeySet:
         self._outdated_at = 0.0
         self._next_load_at = 0.0
         self._loading: asyncio.Task[None] | None = None
+        self._problem: str | None = None
+        """Why the keys could not be loaded at the last attempt; None if they could."""
+
+    async def ping(self) -> None:
+        """Raise Unavailable if the keys could not be loaded; begin to load them if there are none or that failed."""
+        if (self._keys is None or self._problem is not None) and self._may_load:
+            self._start_loading()
+        if self._problem is not None:
+            raise Unavailable(self._problem)
 
     async def find(self, key_id: str | None, algorithm: str) -> PyJWK:
         """Return the key with an ID for an algorithm, or the only key if the token names none.
@@ -185,11 +194,11 @@ class KeySet:
             self._keys = _usable((await self._source.load()).get("keys"))
             self._parsed.clear()
             self._outdated_at = self._monotonic() + self._cache_seconds
+            self._problem = None
             wait = self._refresh_seconds
-        except Unavailable as error:
-            _log.warning("the keys for verifying tokens could not be loaded: %s", error)
         except Exception as error:
-            _log.warning("the keys for verifying tokens could not be loaded: %s", type(error).__name__)
+            self._problem = str(error) if isinstance(error, Unavailable) else type(error).__name__
+            _log.warning("the keys for verifying tokens could not be loaded: %s", self._problem)
         finally:
             self._next_load_at = self._monotonic() + wait
             self._loading = None

@@ -22,6 +22,7 @@ from axolotl_server.hosting.layer_stack import layer_stack
 from axolotl_server.hosting.method_tables import make_eras
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.connection import IObserver
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.questions.sealing import StateSealer
@@ -135,6 +136,12 @@ class ServerAssembly:
     def result_store(self) -> IResultStore:
         """The store of the results of idempotent tools."""
         return make_result_store(self.settings.idempotency, self.redis, self.roles.result_store)
+
+    @cached_property
+    def result_outages(self) -> OutageLog:
+        """The log of outages of the result store."""
+        is_open = self.settings.idempotency.on_store_failure == "open"
+        return OutageLog("The result store", "calls run unprotected" if is_open else "calls refused")
 
     @cached_property
     def console(self) -> "Console | None":

@@ -13,7 +13,6 @@ from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
 from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
-from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.settings.calls import ApprovalSettings
 from axolotl_server.settings.server import ServerSettings
 
@@ -77,11 +76,10 @@ def _quota(assembly: "ServerAssembly") -> ILayer | None:
 
 def _idempotency(assembly: "ServerAssembly") -> ILayer:
     settings = assembly.settings.idempotency
-    consequence = "calls run unprotected" if settings.on_store_failure == "open" else "calls refused"
     return IdempotencyLayer(
         assembly.result_store,
         assembly.inflight.scope_closer.close,
-        OutageLog("The result store", consequence),
+        assembly.result_outages,
         max_record_bytes=settings.max_record_bytes,
         on_store_failure=settings.on_store_failure,
         store_timeout_seconds=settings.store_timeout_seconds,

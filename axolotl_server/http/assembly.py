@@ -13,7 +13,9 @@ from axolotl_server.settings.transports import HttpSettings
 from axolotl_server.urls import is_loopback
 
 if TYPE_CHECKING:
+    from axolotl_server.authentication.assembly import MadeGate
     from axolotl_server.console.routes import ConsoleRoutes
+    from axolotl_server.health import Health
 
 
 def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
@@ -74,13 +76,18 @@ def check_exposure(host: ServerHost, address: str) -> None:
 
 def make_app(host: ServerHost) -> HttpApp:
     """Make the ASGI application of a server that has started."""
-    gate = _gate_of(host)
+    health = _health_of(host)
+    gate = _gate_of(host, health)
     console = _console_of(host, gate)
-    routes = _routes_of(host) | ({} if console is None else console.by_path())
+    routes = _routes_of(host, health) | ({} if console is None else console.by_path())
     kind = _kind_of(host)
     routing = Routing(gate, routes)
     app = kind(host.handler, host.settings, host.roles.event_store, routing, redis=host.redis)
     host.on_stop(app.sessions.close)
+    if health is not None and app.sessions.shared:
+        from axolotl_server.health import StoreCheck
+
+        health.add(StoreCheck("session_store", app.sessions.ping))
     if console is not None:
         console.sessions = app.sessions
     if host.observation is not None:
@@ -105,7 +112,15 @@ def _console_of(host: ServerHost, gate: IAuthenticator | None) -> "ConsoleRoutes
     return ConsoleRoutes(host, host.console, gate)
 
 
-def _gate_of(host: ServerHost) -> IAuthenticator | None:
+def _health_of(host: ServerHost) -> "Health | None":
+    if not host.settings.health.enabled:
+        return None
+    from axolotl_server.health import make_health
+
+    return make_health(host)
+
+
+def _gate_of(host: ServerHost, health: "Health | None") -> IAuthenticator | None:
     if host.authenticator is not None or not is_authenticated(host):
         return host.authenticator
     from axolotl_server.authentication.assembly import make_gate
@@ -118,10 +133,22 @@ def _gate_of(host: ServerHost) -> IAuthenticator | None:
         None if rejections is None else rejections.add,
     )
     host.on_stop(made.close)
+    if health is not None:
+        _watch_verifier(made, health)
     return made.gate
 
 
-def _routes_of(host: ServerHost) -> dict[str, Route]:
+def _watch_verifier(made: "MadeGate", health: "Health") -> None:
+    from axolotl_server.health import OutageCheck, StoreCheck
+
+    if made.ping is not None:
+        health.add(StoreCheck("issuer_keys", made.ping))
+    elif made.depends_on_others:
+        problem = "tokens cannot be verified"
+        health.add(OutageCheck("token_verifier", lambda: problem if made.gate.has_failed else None))
+
+
+def _routes_of(host: ServerHost, health: "Health | None") -> dict[str, Route]:
     routes: dict[str, Route] = {}
     if host.observation is not None and host.observation.page is not None:
         routes[host.settings.metrics.path] = Route(host.observation.page.serve, is_open=True)
@@ -129,8 +156,8 @@ def _routes_of(host: ServerHost) -> dict[str, Route]:
         from axolotl_server.authentication.gate import metadata_routes
 
         routes |= metadata_routes(host.settings)
-    if host.settings.health.enabled:
+    if health is not None:
         from axolotl_server.health import health_routes
 
-        routes |= health_routes(host)
+        routes |= health_routes(health, host.settings.health)
     return routes

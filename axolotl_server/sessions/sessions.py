@@ -108,6 +108,9 @@ class Sessions:
         """End a session for its client; refuse with 503 if the store fails."""
         self.end(session)
 
+    async def ping(self) -> None:
+        """Check that the store responds; a store in memory always does."""
+
     async def close(self) -> None:
         """Close the stores that are shared with other processes."""
 

@@ -92,6 +92,10 @@ class SharedSessions(Sessions):
         self._handler.disconnect(session)
         session.close()
 
+    async def ping(self) -> None:
+        """Look for a session that does not exist; raises SessionStoreError if the store is unavailable."""
+        await self._bus.store.find("-", 0)
+
     async def close(self) -> None:
         """Send nothing more, and close the stores."""
         self._handler.subscriptions.relay = None

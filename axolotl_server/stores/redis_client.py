@@ -67,6 +67,10 @@ class RedisClient:
         except (RedisError, OSError) as cause:
             raise error(f"Redis at {self._address}: {type(cause).__name__}: {cause}") from cause
 
+    async def ping(self) -> None:
+        """Check that Redis responds; the caller limits the time."""
+        await self.commands.ping()
+
     def subscription(self, *channels: str) -> "RedisSubscription":
         """Make a subscription with a connection of its own."""
         # A lost connection must be noticed, not restored silently: messages may have been missed.
