@@ -60,7 +60,14 @@ class ToolCall(ToolContext, eq=False, kw_only=True):
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress to the caller, if it asked for that, and extend the deadline if progress does that."""
+        self.counts_pieces = False
         self.caller.report_progress(progress, total, message)
+        if self.extend is not None:
+            self.extend(self)
+
+    def add_piece(self, before: int) -> None:
+        """Report the pieces of a stream, and extend the deadline if progress does that."""
+        super().add_piece(before)
         if self.extend is not None:
             self.extend(self)
 

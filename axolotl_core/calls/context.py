@@ -149,6 +149,8 @@ class ToolContext(msgspec.Struct, eq=False):
     """The URI, if a resource is read."""
     scope: CallScope | None = None
     """The objects that live as long as the call, created on first use."""
+    counts_pieces: bool = True
+    """Whether the pieces of a stream are reported as progress: until its code reports progress itself."""
 
     @property
     def client(self) -> Implementation | None:
@@ -200,8 +202,20 @@ class ToolContext(msgspec.Struct, eq=False):
         self.cancellation.raise_if_cancelled()
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress, if the caller asked for it. Never blocks; can be called from any thread."""
+        """Report progress, if the caller asked for it. Never blocks; can be called from any thread.
+
+        In a tool that streams, this replaces the notifications with the number of pieces.
+        """
+        self.counts_pieces = False
         self.caller.report_progress(progress, total, message)
+
+    def add_piece(self, before: int) -> None:
+        """Report the pieces of a stream before a new one, or at its end, unless its code reports progress itself.
+
+        A piece is reported with the next one, so that code can still report its own progress after the first piece.
+        """
+        if before and self.counts_pieces:
+            self.caller.report_progress(before, None, None)
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message, any JSON value, if the caller wants messages of this level. Never blocks."""

@@ -174,8 +174,9 @@ async def buffer(stream: AsyncIterator[Any], context: ToolContext, declared: Any
     """Collect a stream. Strings are joined, if the type is `str`, or if it is Any and all items are strings."""
     items: list[Any] = []
     async for item in stream:
+        context.add_piece(len(items))
         items.append(item)
-        context.report_progress(len(items))
+    context.add_piece(len(items))
     undeclared_text = declared is Any and items and all(isinstance(item, str) for item in items)
     return "".join(items) if declared is str or undeclared_text else items
 

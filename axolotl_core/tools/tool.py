@@ -231,7 +231,7 @@ class IStreamTool(ITool[InputT, list[ItemT]]):
     """A tool that yields its output in pieces: `class Chat(IStreamTool[Question, str])`.
 
     Strings are joined to one text; other items become a list. A caller that asked for progress gets one notification
-    per item.
+    per item, unless the code calls `context.report_progress` before its second item.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

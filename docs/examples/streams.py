@@ -37,5 +37,18 @@ async def count(to: int) -> AsyncIterator[int]:
 # endregion function
 
 
+# region progress
+@tool
+async def report(orders: list[str], context: ToolContext) -> AsyncIterator[str]:
+    """Write a report about orders."""
+    yield "Report\n"
+    for number, order in enumerate(orders, 1):
+        context.report_progress(number, len(orders), f"order {number} of {len(orders)}")
+        yield f"- {order}\n"
+
+
+# endregion progress
+
+
 class Container(containers.DeclarativeContainer):
-    tools = providers.List(providers.Singleton(Recite), providers.Object(count))
+    tools = providers.List(providers.Singleton(Recite), providers.Object(count), providers.Object(report))

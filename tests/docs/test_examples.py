@@ -87,6 +87,15 @@ async def test_functions() -> None:
         assert (await client.call("read_notes")).structured == ["milk"]
 
 
+async def test_progress_of_streams() -> None:
+    """A stream that reports its own progress is not counted."""
+    heard: list[Mapping[str, Any]] = []
+    async with connect(load("streams").Container()) as client:
+        outcome = await client.call("report", {"orders": ["tea", "milk"]}, on_progress=heard.append)
+    assert outcome.text == "Report\n- tea\n- milk\n"
+    assert [(one["progress"], one["message"]) for one in heard] == [(1, "order 1 of 2"), (2, "order 2 of 2")]
+
+
 async def test_streams() -> None:
     """Text is joined, other items become a list, and each item is reported as progress."""
     heard: list[Mapping[str, Any]] = []

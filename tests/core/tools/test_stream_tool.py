@@ -161,6 +161,22 @@ async def test_every_item_is_reported_as_progress() -> None:
     assert caller.progress == [(1, None, None), (2, None, None), (3, None, None)]
 
 
+@tool
+async def orders(count: int, context: ToolContext) -> AsyncIterator[str]:
+    """Report orders, after a heading."""
+    yield "heading"
+    for number in range(1, count + 1):
+        context.report_progress(number, count, f"order {number} of {count}")
+        yield "order"
+
+
+async def test_own_progress_replaces_the_number_of_items() -> None:
+    """A stream that reports progress itself, also after its first item, is not counted."""
+    caller = Caller()
+    await call(orders, ToolContext(caller=caller), count=3)
+    assert caller.progress == [(number, 3, f"order {number} of 3") for number in (1, 2, 3)]
+
+
 async def test_a_failing_stream_answers_with_its_error() -> None:
     """The items before a failure are dropped."""
 
