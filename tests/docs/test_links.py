@@ -25,11 +25,13 @@ def test_links(name: str) -> None:
     for link in _links(read_page(name)):
         if re.match(r"[a-z]+:", link):
             assert link.startswith("https://"), f"{name}: {link}"
-            path = link.removeprefix(REPOSITORY)
-            assert path == link or (ROOT / path).exists(), f"{name}: {link}"
-            continue
-        path, _, anchor = link.partition("#")
-        target = (ROOT / name).parent / path if path else ROOT / name
+            if not link.startswith(REPOSITORY):
+                continue
+            path, _, anchor = link.removeprefix(REPOSITORY).partition("#")
+            target = ROOT / path
+        else:
+            path, _, anchor = link.partition("#")
+            target = (ROOT / name).parent / path if path else ROOT / name
         assert target.exists(), f"{name}: {link}"
         if anchor:
             assert anchor in _anchors(target.read_text(encoding="utf-8")), f"{name}: {link}"

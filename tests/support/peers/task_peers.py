@@ -77,7 +77,6 @@ class TaskPeer(Peer):
                 if task["status"] == status:
                     return task
                 assert task["status"] in ("working", "input_required"), task
-                await _turn()
 
 
 class RequestingPeer(TaskPeer):
@@ -124,7 +123,6 @@ class DirectedPeer(TaskPeer):
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not {"result", "error"} & (state := await self.result("tasks/get", {"taskId": task_id})).keys():
                 assert state["status"] in ("working", "input_required"), state
-                await _turn()
         return {member: state[member] for member in ("result", "error") if member in state}
 
     async def respond(self, task_id: str, answer: Mapping[str, Any], *, key: str) -> None:
@@ -137,8 +135,3 @@ class DirectedPeer(TaskPeer):
 
 
 DESIGNS: Mapping[str, type[TaskPeer]] = {"requested": RequestingPeer, "directed": DirectedPeer}
-
-
-async def _turn() -> None:
-    """Let others run: where tasks start eagerly, a reply may be there without a turn of the event loop."""
-    await asyncio.sleep(0)
