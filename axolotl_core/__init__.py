@@ -81,6 +81,19 @@ from axolotl_core.resources.resource import (
 )
 from axolotl_core.scanning import scan, scan_prompts, scan_resources
 from axolotl_core.sessions import IEventStore, StoredEvent
+from axolotl_core.task_engine import (
+    ITaskEngine,
+    ITaskListener,
+    ITaskRun,
+    ITaskRunner,
+    NewTask,
+    Outcome,
+    TaskChange,
+    TaskError,
+    TaskQuestion,
+    TaskRecord,
+    TasksUnavailable,
+)
 from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_core.tools.tool import FunctionTool, IStreamTool, ITool, ToolAnnotations, tool, tools_of
 
@@ -126,6 +139,10 @@ __all__ = [
     "IResourceTemplate",
     "IResultStore",
     "IStreamTool",
+    "ITaskEngine",
+    "ITaskListener",
+    "ITaskRun",
+    "ITaskRunner",
     "ITokenVerifier",
     "ITool",
     "Icon",
@@ -140,8 +157,10 @@ __all__ = [
     "LogLevel",
     "MissingCapability",
     "ModelPreferences",
+    "NewTask",
     "NoArguments",
     "NotApproved",
+    "Outcome",
     "Overloaded",
     "Principal",
     "PromptMessage",
@@ -169,6 +188,11 @@ __all__ = [
     "Sensitive",
     "StoredEvent",
     "SystemClock",
+    "TaskChange",
+    "TaskError",
+    "TaskQuestion",
+    "TaskRecord",
+    "TasksUnavailable",
     "TextContent",
     "TextResource",
     "Titles",

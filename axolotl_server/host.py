@@ -111,6 +111,8 @@ class ServerHost:
                 self.settings = self.settings.model_copy(update={"audit": AuditSettings()})
                 self.roles = structs.replace(self.roles, audit_sinks=())
             self._compose()
+            if "tasks" in vars(self.assembly):  # few servers have tasks
+                await self.assembly.tasks.start()
         except BaseException:
             await self.stop()
             raise

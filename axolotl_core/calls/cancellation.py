@@ -21,6 +21,8 @@ class CancelReason(StrEnum):
     DISCONNECT = "disconnect"
     TIMEOUT = "timeout"
     SHUTDOWN = "shutdown"
+    LOST = "lost"
+    """Another worker runs the task, because this one was presumed dead."""
 
 
 class CancellationToken(msgspec.Struct, eq=False):

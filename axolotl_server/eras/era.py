@@ -97,6 +97,10 @@ class Eras:
         """Used for a connection before its handshake."""
         self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
 
+    def named(self, revision: str) -> IEra:
+        """Give the era of a revision that a request was made in."""
+        return self._by_name[revision]
+
     def negotiate(self, requested: str) -> IEra:
         """Choose the revision that a handshake asks for, or the latest revision with a handshake."""
         era = self._by_name.get(requested, self.default_handshake)

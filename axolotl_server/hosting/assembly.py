@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from axolotl_server.observation.observation import Observation
     from axolotl_server.quotas import RequestQuotas
     from axolotl_server.stores.redis_client import RedisClient
-    from axolotl_server.tasks.task import TaskStore
+    from axolotl_server.tasks.task_service import TaskService
 
 # Code that few servers need is imported by those that need it: every module costs time at startup.
 
@@ -83,11 +83,11 @@ class ServerAssembly:
         return StateSealer([key.get_secret_value() for key in protocol.state_keys], protocol.state_ttl_seconds)
 
     @cached_property
-    def tasks(self) -> "TaskStore":
+    def tasks(self) -> "TaskService":
         """The calls that run as tasks."""
-        from axolotl_server.tasks.task import TaskStore
+        from axolotl_server.tasks.assembly import make_tasks
 
-        return TaskStore(self.settings.tasks)
+        return make_tasks(self.settings, self.roles.task_engine, self)
 
     @cached_property
     def audit(self) -> "Audit | None":

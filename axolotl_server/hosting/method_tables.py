@@ -103,9 +103,9 @@ def _tasks(assembly: "ServerAssembly") -> "tuple[Methods, DirectedTasks]":
     from axolotl_server.tasks.directed_tasks import DirectedTasks  # few servers have tasks
     from axolotl_server.tasks.requested_tasks import RequestedTasks
 
-    tools, store = assembly.tool_methods, assembly.tasks
-    directed = DirectedTasks(tools, store, deadlines=assembly.deadlines, subscriptions=assembly.subscriptions)
-    return RequestedTasks(tools, store).methods, directed
+    tools, service = assembly.tool_methods, assembly.tasks
+    directed = DirectedTasks(tools, service, assembly.subscriptions)
+    return RequestedTasks(tools, service).methods, directed
 
 
 def _shared(assembly: "ServerAssembly", capabilities: Mapping[str, Any]) -> dict[str, Method]:

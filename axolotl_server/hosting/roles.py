@@ -30,6 +30,7 @@ from axolotl_core.registry import (
 )
 from axolotl_core.resources.resource import check_resource
 from axolotl_core.sessions import IEventStore
+from axolotl_core.task_engine import ITaskEngine
 from axolotl_core.tools.tool import check_definition
 
 
@@ -127,6 +128,7 @@ class Roles(msgspec.Struct, frozen=True):
     audit_sinks: tuple[IAuditSink, ...] = ()
     quota_store: IQuotaStore | None = None
     result_store: IResultStore | None = None
+    task_engine: ITaskEngine | None = None
     health_checks: tuple[IHealthCheck, ...] = ()
     offers: frozenset[str] = frozenset({"tools"})
     """The kinds of features that the server has, now or later."""
@@ -204,6 +206,7 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         token_verifier=await _optional(container, "token_verifier", ITokenVerifier, lambda: None),
         quota_store=await _optional(container, "quota_store", IQuotaStore, lambda: None),
         result_store=await _optional(container, "result_store", IResultStore, lambda: None),
+        task_engine=await _optional(container, "task_engine", ITaskEngine, lambda: None),
         audit_sinks=await _all_of(container, "audit_sinks"),
         health_checks=await _all_of(container, "health_checks"),
         offers=offers,
@@ -278,7 +281,7 @@ def _undefined(container: Any) -> Iterator[str]:
 _ROLE_NAMES: Final = (
     *("tools", "prompts", "resources", "tool_registry", "prompt_registry", "resource_registry", "settings", "layers"),
     *("extensions", "name_rule", "event_store", "authorizer", "token_verifier", "quota_store", "result_store"),
-    *("audit_sinks", "health_checks"),
+    *("audit_sinks", "health_checks", "task_engine"),
 )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import secrets
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -49,6 +50,7 @@ class Connection:
 
     __slots__ = (
         "__weakref__",
+        "_key",
         "calls",
         "capability_data",
         "client_data",
@@ -92,6 +94,14 @@ class Connection:
         """The URIs of the resources that the client subscribed to."""
         self.forward: Callable[[bytes], object] | None = None
         """Forwards a message about a call that does not run in this process; None if there are no other processes."""
+        self._key: bytes | None = None
+
+    @property
+    def key(self) -> bytes:
+        """Identifies the connection, in all processes that share it."""
+        if self._key is None:
+            self._key = secrets.token_bytes(16)
+        return self._key
 
     @property
     def client(self) -> Implementation | None:

@@ -1,6 +1,6 @@
 """The share of a limit that one principal may use."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol, TypeAlias
@@ -42,12 +42,12 @@ class IShared(Protocol):
     """Something that counts for a principal."""
 
     @property
-    def share(self) -> Share | None:
+    def share(self) -> Hashable | None:
         """Whom it counts for; None if it is not limited."""
         ...
 
 
-def is_used_up(share: Share | None, limit: int | None, *counted: Collection[IShared]) -> bool:
+def is_used_up(share: Hashable | None, limit: int | None, *counted: Collection[IShared]) -> bool:
     """Whether one principal has as many things as it may have."""
     if limit is None or share is None or sum(map(len, counted)) < limit:
         return False

@@ -62,9 +62,13 @@ class Listener:
         """Notify the client that a resource has changed."""
         self._send_soon(_UPDATED, {"uri": uri})
 
+    def follows_task(self, task_id: str) -> bool:
+        """Whether the client subscribed to a task."""
+        return task_id in self._subscribed.task_ids
+
     def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
         """Notify the client of the state of a task, if it subscribed to the task."""
-        if task_id in self._subscribed.task_ids:
+        if self.follows_task(task_id):
             self._send_soon("notifications/tasks", described)
 
     def _send_soon(self, method: str, params: dict[str, Any]) -> None:
@@ -189,6 +193,10 @@ class Subscriptions:
             if not listener.uris.isdisjoint(parents):
                 listener.updated(uri)
 
+    def follows_task(self, task_id: str) -> bool:
+        """Whether a client subscribed to a task."""
+        return any(listener.follows_task(task_id) for listener in self._listeners)
+
     def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
         """Notify the subscribers of a task of its state."""
         for listener in tuple(self._listeners):
@@ -230,7 +238,7 @@ class SubscriptionMethods:
     async def listen(self, request: Request) -> bytes | None:
         """Notify the client of changes until it leaves; there is a result only if the server ends the subscription."""
         assert request.head.id is not UNSET
-        subscribed = self._accepted(read_params(request.data, ListenParams).notifications, request)
+        subscribed = await self._accepted(read_params(request.data, ListenParams).notifications, request)
         if self._readable_uris is not None:
             uris = await self._readable_uris(request.exchange.principal, subscribed.resource_subscriptions)
             subscribed = msgspec.structs.replace(subscribed, resource_subscriptions=uris)
@@ -260,7 +268,7 @@ class SubscriptionMethods:
             request.exchange.loop.call_soon(request.exchange.notify, ended)
         return b"{" + request.era.tail_with_meta(listener.meta)[1:]
 
-    def _accepted(self, subscribed: SubscriptionFilter, request: Request) -> SubscriptionFilter:
+    async def _accepted(self, subscribed: SubscriptionFilter, request: Request) -> SubscriptionFilter:
         """Leave out subscriptions that the server does not support, or raise InvalidParams if there are too many."""
         uris, limits = subscribed.resource_subscriptions, self._limits
         if len(uris) > limits.maximum_resources:
@@ -282,5 +290,5 @@ class SubscriptionMethods:
             prompts_list_changed=subscribed.prompts_list_changed and "prompts" in capabilities,
             resources_list_changed=subscribed.resources_list_changed and "resources" in capabilities,
             resource_subscriptions=subscribed.resource_subscriptions if "resources" in capabilities else (),
-            task_ids=() if self._tasks is None else self._tasks.own_tasks(request, subscribed.task_ids),
+            task_ids=() if self._tasks is None else await self._tasks.own_tasks(request, subscribed.task_ids),
         )

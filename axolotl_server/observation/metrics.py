@@ -13,7 +13,7 @@ from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
 from axolotl_server.lifecycle.watchdog import Watchdog
 from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.tasks.task import TaskStore
+from axolotl_server.tasks.task_service import TaskService
 
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """The bounds of all histograms, in seconds, from the OpenTelemetry conventions for MCP."""
@@ -212,7 +212,7 @@ class Gauges:
 
     inflight: InFlight
     subscriptions: Subscriptions
-    tasks: TaskStore
+    tasks: TaskService
     threads: ThreadRunner
     processes: ProcessRunner
     layers: Sequence[ILayer]

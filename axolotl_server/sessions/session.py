@@ -199,6 +199,10 @@ class Session(Connection):
         """The stream opened with GET, for messages that belong to no request."""
 
     @property
+    def key(self) -> bytes:
+        return self.id
+
+    @property
     def in_use(self) -> bool:
         """Whether a call or connection keeps the session alive, however old its last request is."""
         return bool(self.calls) or any(stream.connected for stream in self._streams.values())

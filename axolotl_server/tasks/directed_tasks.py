@@ -6,18 +6,17 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import MissingCapability, Overloaded, ProtocolError
+from axolotl_core.errors import MissingCapability, Refused
 from axolotl_core.protocol.wire import encode
+from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord, TasksUnavailable
 from axolotl_server.eras.era import IEra, Methods
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.params import read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.tasks.detached_call import DetachedExchange, detach_request, work
-from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of
-from axolotl_server.tasks.task_questions import AskingByTaskUpdate
+from axolotl_server.tasks.task_questions import checked_answers
+from axolotl_server.tasks.task_service import TaskService
 
 
 class _TaskParams(msgspec.Struct, rename="camel"):
@@ -28,21 +27,14 @@ class _UpdateParams(msgspec.Struct, rename="camel"):
     input_responses: dict[str, Raw]
 
 
-class DirectedTasks:
+class DirectedTasks(ITaskListener):
     """`tools/call` that may return a task, and the methods for such tasks."""
 
-    def __init__(
-        self,
-        tools: ToolMethods,
-        store: TaskStore,
-        *,
-        deadlines: DeadlineTable,
-        subscriptions: Subscriptions,
-    ) -> None:
+    def __init__(self, tools: ToolMethods, service: TaskService, subscriptions: Subscriptions) -> None:
         self._tools = tools
-        self._store = store
-        self._deadlines = deadlines
+        self._service = service
         self._subscriptions = subscriptions
+        service.listeners.append(self)
 
     @property
     def methods(self) -> Methods:
@@ -53,6 +45,14 @@ class DirectedTasks:
             "tasks/update": self.update,
             "tasks/cancel": self.cancel,
         }
+
+    def follows(self, task_id: str) -> bool:
+        return self._subscriptions.follows_task(task_id)
+
+    def task_changed(self, change: TaskChange) -> None:
+        """Notify the clients that subscribed to a task."""
+        if change.is_status and self.follows(change.record.id):
+            self._subscriptions.task_changed(change.record.id, self.detail(change.record))
 
     async def call(self, request: Request) -> bytes | None:
         """Call a tool, as a task if the tool supports tasks and the client declared the extension.
@@ -65,78 +65,78 @@ class DirectedTasks:
             return await self._tools.call(request)
         if request.extension(TASKS_EXTENSION) is not None:
             await self._tools.checked(target, request)
-            return self._begin(request)
+            return await self._begin(request)
         if support == "required":
             raise _missing_extension()
         return await self._tools.call(request)
 
     async def get(self, request: Request) -> bytes:
         """Give the state of a task, with its questions or its result."""
-        task = self._find(request)
-        return encode(self.detail(task, request.era))[:-1] + request.era.tail
+        return encode(self.detail(await self._find(request)))[:-1] + request.era.tail
 
     async def update(self, request: Request) -> bytes:
         """Take some or all answers to the questions of a task; answers to other questions are ignored."""
-        task = self._find(request)
-        for key in task.questions.answer(read_params(request.data, _UpdateParams).input_responses):
-            task.stop_waiting_for(key)
+        record = await self._find(request)
+        responses = read_params(request.data, _UpdateParams).input_responses
+        answers = checked_answers(record.id, record.questions, responses, self._service.runner.checks)
+        if answers:
+            try:
+                await self._service.engine.answer(record.id, record.owner, answers)
+            except TasksUnavailable as error:
+                raise self._service.unreadable(error) from None
         return _acknowledgement(request.era)
 
     async def cancel(self, request: Request) -> bytes:
         """Cancel a task; one that has ended does not change."""
-        self._find(request).cancel(CancelReason.CLIENT)
+        record = await self._find(request)
+        try:
+            await self._service.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
+        except TasksUnavailable as error:
+            raise self._service.unreadable(error) from None
         return _acknowledgement(request.era)
 
-    def own_tasks(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
+    async def own_tasks(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
         """Choose the tasks that a caller may be notified of."""
         if task_ids and request.extension(TASKS_EXTENSION) is None:
             raise _missing_extension()
-        own = {task.id for task in self._store.of(_owner(request))}
-        return tuple(task_id for task_id in task_ids if task_id in own)
+        owner, engine = self._service.owner(request, "directed"), self._service.engine
+        try:
+            return tuple([task_id for task_id in task_ids if await engine.find(task_id, owner) is not None])
+        except TasksUnavailable as error:
+            raise self._service.unreadable(error) from None
 
-    def detail(self, task: Task, era: IEra) -> dict[str, Any]:
+    def detail(self, record: TaskRecord) -> dict[str, Any]:
         """Describe a task with its questions, its result or its error."""
-        described = self._store.describe(task, unit="Ms")
-        if task.status == "input_required":
-            described["inputRequests"] = task.questions.describe()
-        if task.result is not None:
-            described["result"] = task.result
-        if task.error is not None:
-            described["error"] = _describe_error(task.error, era)
+        described = self._service.describe(record, unit="Ms")
+        outcome = record.outcome
+        if record.status == "input_required":
+            described["inputRequests"] = {
+                key: {"method": question.method, "params": question.params}
+                for key, question in record.questions.items()
+            }
+        if outcome is not None and outcome.result is not None:
+            described["result"] = Raw(outcome.result)
+        if outcome is not None and outcome.error is not None:
+            described["error"] = _describe_error(outcome.error)
         return described
 
-    def _begin(self, request: Request) -> bytes:
-        def notify(task: Task) -> None:
-            self._subscriptions.task_changed(task.id, self.detail(task, era))
-
-        era = request.era
+    async def _begin(self, request: Request) -> bytes:
         try:
-            task = self._store.create(_owner(request), None, notify, share=request.exchange.share)
-        except Overloaded as error:
+            record = await self._service.submit(request, "directed", None)
+        except Refused as error:
             return self._tools.reply_to_failure(error, request)
-        exchange = DetachedExchange(task, request.exchange, None)
-        apart = detach_request(request, task, exchange, AskingByTaskUpdate(task, self._deadlines))
-        self._store.run(work(task, apart, self._tools.call, _finish))
-        return encode(self._store.describe(task, unit="Ms"))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
+        begun = encode(self._service.describe(record, unit="Ms"))
+        return begun[:-1] + request.era.tail.replace(b'"complete"', b'"task"', 1)
 
-    def _find(self, request: Request) -> Task:
+    async def _find(self, request: Request) -> TaskRecord:
         if request.extension(TASKS_EXTENSION) is None:
             raise _missing_extension()
-        return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
+        task_id = read_params(request.data, _TaskParams).task_id
+        return await self._service.find(task_id, request, "directed")
 
 
-def _owner(request: Request) -> Owner:
-    """A stateless caller is identified by its principal, not by its connection."""
-    return owner_of("directed", request.exchange.principal, None)
-
-
-def _finish(task: Task, result: bytes, is_error: bool) -> None:
-    """In this design a tool that failed has completed: its result tells the failure."""
-    task.end("completed", result=result)
-
-
-def _describe_error(error: ProtocolError, era: IEra) -> dict[str, Any]:
-    described: dict[str, Any] = {"code": era.code_of(error), "message": error.message}
+def _describe_error(error: TaskError) -> dict[str, Any]:
+    described: dict[str, Any] = {"code": error.code, "message": error.message}
     return described if error.data is None else {**described, "data": error.data}
 
 

@@ -1,31 +1,23 @@
 """Tasks of the last revision with a handshake: the client asks for one."""
 
 import asyncio
-from collections.abc import Callable
-from itertools import islice
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import (
-    InternalError,
-    InvalidParams,
-    MethodNotFound,
-    Overloaded,
-    RequestCancelled,
-)
-from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor, notification
+from axolotl_core.errors import InternalError, InvalidParams, MethodNotFound, Refused, RequestCancelled
+from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
+from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord, TasksUnavailable
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server.eras.era import Methods
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.request import Request
-from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detach_request, mark_related, work
-from axolotl_server.tasks.task import Owner, Task, TaskStore, copy_error, owner_of
-from axolotl_server.tasks.task_questions import AskingInTask
+from axolotl_server.tasks.task_followers import TaskFollower, Waiter, mark_related
+from axolotl_server.tasks.task_runner import StoredError, TaskRunner
+from axolotl_server.tasks.task_service import TaskService
 
 
 class _TaskRequest(msgspec.Struct):
@@ -42,14 +34,16 @@ class _TaskParams(msgspec.Struct, rename="camel"):
     task_id: str
 
 
-class RequestedTasks:
+class RequestedTasks(ITaskListener):
     """`tools/call` that can be asked for a task, and the methods for such tasks."""
 
-    def __init__(self, tools: ToolMethods, store: TaskStore) -> None:
+    def __init__(self, tools: ToolMethods, service: TaskService) -> None:
         self._tools = tools
-        self._store = store
-        self._exchanges: dict[str, DetachedExchange] = {}
-        """The exchanges of running tasks, by the ID of the task."""
+        self._service = service
+        self._followers: dict[str, TaskFollower] = {}
+        """The followers of open tasks, by the ID of the task."""
+        service.listeners.append(self)
+        service.on_close.append(self.silence)
 
     @property
     def methods(self) -> Methods:
@@ -78,97 +72,125 @@ class RequestedTasks:
         if support == "forbidden":
             raise MethodNotFound(f"Tool {params.name} does not run as a task: send the call without params.task")
         await self._tools.checked(target, request)
-        return self._begin(request, params.task)
+        return await self._begin(request, params.task)
+
+    def follows(self, task_id: str) -> bool:
+        return task_id in self._followers
+
+    def task_changed(self, change: TaskChange) -> None:
+        """Carry a change to the client of a task."""
+        follower = self._followers.get(change.record.id)
+        if follower is None:
+            return
+        if not change.record.open:
+            del self._followers[change.record.id]
+        follower.change(change)
+
+    def silence(self) -> None:
+        """Send nothing more about tasks: the server stops, and connections may be gone."""
+        for follower in self._followers.values():
+            follower.silent = True
 
     async def get(self, request: Request) -> bytes:
         """Give the state of a task."""
-        return encode(self._store.describe(self._find(request)))
+        return encode(self._service.describe(await self._find(request)))
 
     async def result(self, request: Request) -> bytes | None:
         """Wait for the end of a task and give the result of its call; None if the client stops waiting."""
-        task = self._find(request)
-        reason = await self._wait(task, request)
-        if task.open:
-            _end_waiting(reason, request)
-            return None
-        if task.error is not None:
-            raise copy_error(task.error)
-        if task.result is None:
-            raise InvalidParams(f"The task has no result: it was cancelled. {task.message or ''}".rstrip())
-        return encode(mark_related(msgspec.json.decode(task.result, type=dict[str, Raw]), task))
+        record = await self._find(request)
+        if record.open:
+            follower = self._follow(record, request)
+            reason = await self._wait(follower, request)
+            record = follower.record
+            if record.open:
+                _end_waiting(reason, request)
+                return None
+        outcome = record.outcome
+        if outcome is not None and outcome.error is not None:
+            raise StoredError(outcome.error)
+        if outcome is None or outcome.result is None:
+            raise InvalidParams(f"The task has no result: it was cancelled. {record.message or ''}".rstrip())
+        return encode(mark_related(msgspec.json.decode(outcome.result, type=dict[str, Raw]), record.id))
 
     async def list(self, request: Request) -> bytes:
         """List the tasks of the caller."""
         cursor = read_params(request.data, ListParams).cursor
         after = 0 if cursor is None else decode_cursor("tasks", cursor)
         size = request.era.settings.page_size
-        tasks = tuple(islice(self._store.of(_owner(request), after), size + 1))
-        result: dict[str, object] = {"tasks": [self._store.describe(task) for task in tasks[:size]]}
-        if len(tasks) > size:
-            result["nextCursor"] = encode_cursor("tasks", tasks[size - 1].number)
+        try:
+            records = await self._service.engine.of(self._service.owner(request, "requested"), after, size + 1)
+        except TasksUnavailable as error:
+            raise self._service.unreadable(error) from None
+        result: dict[str, object] = {"tasks": [self._service.describe(record) for record in records[:size]]}
+        if len(records) > size:
+            result["nextCursor"] = encode_cursor("tasks", records[size - 1].number)
         return encode(result)
 
     async def cancel(self, request: Request) -> bytes:
         """Cancel a task that has not ended."""
-        task = self._find(request)
-        if not task.open:
-            raise InvalidParams(f"The task has already ended: it is {task.status}")
-        task.cancel(CancelReason.CLIENT)
-        return encode(self._store.describe(task))
+        record = await self._find(request)
+        if not record.open:
+            raise InvalidParams(f"The task has already ended: it is {record.status}")
+        try:
+            cancelled = await self._service.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
+        except TasksUnavailable as error:
+            raise self._service.unreadable(error) from None
+        return encode(self._service.describe(cancelled or record))
 
-    def _begin(self, request: Request, requested: _TaskRequest) -> bytes:
-        connection = request.connection
-        assert connection is not None
+    async def _begin(self, request: Request, requested: _TaskRequest) -> bytes:
         seconds = None if requested.ttl is None else requested.ttl / 1000
         try:
-            notify = self._notifier(connection)
-            task = self._store.create(_owner(request), seconds, notify, share=request.exchange.share)
-        except Overloaded as error:
+            record = await self._service.submit(request, "requested", seconds)
+        except Refused as error:
             raise InternalError(error.message, data=error.meta) from None
-        exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, connection)
-        detached = detach_request(request, task, exchange, AskingInTask(task, request.era.asking))
-        self._store.run(self._work(task, detached))
-        return encode({"task": self._store.describe(task)})
+        self._follow(record, request)
+        return encode({"task": self._service.describe(record)})
 
-    async def _work(self, task: Task, request: Request) -> None:
-        try:
-            await work(task, request, self._tools.call, _finish)
-        finally:
-            del self._exchanges[task.id]
+    def _follow(self, record: TaskRecord, request: Request) -> TaskFollower:
+        """Follow an open task on behalf of its client."""
+        follower = self._followers.get(record.id)
+        if follower is None:
+            assert request.connection is not None
+            follower = self._followers[record.id] = TaskFollower(
+                record,
+                request.connection,
+                self._service.describe,
+                self._service.engine.answer,
+                over_http=request.exchange.headers is not None,
+                call=_RunningCall(self._service.runner, record.id),
+            )
+            follower.change(TaskChange(record, is_status=False))
+        return follower
 
-    async def _wait(self, task: Task, request: Request) -> CancelReason | None:
+    async def _wait(self, follower: TaskFollower, request: Request) -> CancelReason | None:
         """Wait for the end of a task or of the request, and give the reason why the request ended."""
-        exchange = self._exchanges.get(task.id)
-        if exchange is None or not task.open:
-            return None
         waiter = Waiter(request.exchange)
         assert request.connection is not None
         assert request.head.id is not UNSET
         with request.connection.running(request.head.id, waiter):
-            exchange.attach(waiter)
+            follower.attach(waiter)
             request.exchange.watch(_LossWatch(waiter))
             try:
-                await asyncio.wait((task.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((follower.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:
                 stopped = waiter.stopped.result() if waiter.stopped.done() else None
-                exchange.detach(waiter)
+                follower.detach(waiter)
         return stopped
 
-    def _find(self, request: Request) -> Task:
-        return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
-
-    def _notifier(self, connection: Connection) -> Callable[[Task], object]:
-        """Notify the client of each change."""
-
-        def notify(task: Task) -> None:
-            if not task.silent:
-                connection.send(notification("notifications/tasks/status", self._store.describe(task)))
-
-        return notify
+    async def _find(self, request: Request) -> TaskRecord:
+        task_id = read_params(request.data, _TaskParams).task_id
+        return await self._service.find(task_id, request, "requested")
 
 
-def _owner(request: Request) -> Owner:
-    return owner_of("requested", request.exchange.principal, request.connection)
+class _RunningCall:
+    """The call of a task, if it runs in this process."""
+
+    def __init__(self, runner: TaskRunner, task_id: str) -> None:
+        self._runner = runner
+        self._task_id = task_id
+
+    def stop(self, reason: CancelReason) -> None:
+        self._runner.stop(self._task_id, reason)
 
 
 def _end_waiting(reason: CancelReason | None, request: Request) -> None:
@@ -177,11 +199,6 @@ def _end_waiting(reason: CancelReason | None, request: Request) -> None:
         raise InternalError("The server is shutting down", data={"reason": reason})
     if request.exchange.headers is not None:
         raise RequestCancelled
-
-
-def _finish(task: Task, result: bytes, is_error: bool) -> None:
-    """In this design a result that is an error means that the task failed."""
-    task.end("failed" if is_error else "completed", result=result, message="The tool failed" if is_error else None)
 
 
 class _LossWatch:

@@ -1,149 +1,162 @@
-"""The questions of a task, asked like the revision does or answered by key."""
+"""The questions of a task: published by its run, and answered from any process."""
 
 import asyncio
 import itertools
+import secrets
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from axolotl_core.calls.context import ToolContext
-from axolotl_core.errors import Declined, InvalidParams
+from axolotl_core.errors import Declined, InputRequired, InvalidParams, ToolError
 from axolotl_core.layers import ToolCall
-from axolotl_core.questions.question import InvalidAnswer, Question
+from axolotl_core.protocol.wire import encode
+from axolotl_core.questions.question import InvalidAnswer, Question, read_url
+from axolotl_core.task_engine import ITaskRun, TaskQuestion
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.request import Request
-from axolotl_server.questions.asking import IAsking, check_capability
-
-if TYPE_CHECKING:
-    from axolotl_server.tasks.task import Task
+from axolotl_server.questions.asking import IAsking, check_capability, params_for
+from axolotl_server.questions.sealing import question_digest
 
 AnswerT = TypeVar("AnswerT")
 
-
-class AskingInTask(IAsking):
-    """Asks like the revision does, and notes in the task that it waits."""
-
-    def __init__(self, task: "Task", asking: IAsking) -> None:
-        self._task = task
-        self._asking = asking
-
-    async def ask(
-        self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
-    ) -> AnswerT:
-        check_capability(request, question)
-        _check_open(self._task)
-        answer = object()
-        self._task.wait_for(answer)
-        try:
-            return await self._asking.ask(request, call, question, read, key)
-        finally:
-            self._task.stop_waiting_for(answer)
-
-
-class AskingByTaskUpdate(IAsking):
-    """Shows its questions in the task; the answers arrive by `tasks/update` while the task is open."""
-
-    def __init__(self, task: "Task", deadlines: DeadlineTable) -> None:
-        self._task = task
-        self._deadlines = deadlines
-
-    async def ask(
-        self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
-    ) -> AnswerT:
-        """Ask under a key that is unique within the task, and wait."""
-        check_capability(request, question)
-        _check_open(self._task)
-        assert isinstance(call, ToolCall)
-        questions = self._task.questions
-        key, answered = questions.add(question, read, key)
-        try:
-            with self._deadlines.paused(call):
-                self._task.wait_for(key)
-                return read(await answered)
-        finally:
-            questions.discard(key)
-            self._task.stop_waiting_for(key)
-
-
-def _check_open(task: "Task") -> None:
-    """Raise Declined if a task has ended: abandoned code may still try to ask."""
-    if not task.open:
-        raise Declined("cancel", "The task has ended, so its caller cannot answer")
-
-
 _WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
 
-
-class _OpenQuestion(NamedTuple):
-    question: Question
-    read: Callable[[Any], object]
-    answered: asyncio.Future[Any]
+Checks: TypeAlias = dict[tuple[str, str], Callable[[Any], object]]
+"""The functions that read the answers to the questions that code in this process asks, by task and key."""
 
 
-class OpenQuestions:
-    """The questions that wait for an answer; a key is used once in the life of a task."""
+class TaskAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer as an engine stores it."""
 
-    def __init__(self) -> None:
-        self._open: dict[str, _OpenQuestion] = {}
+    digest: str
+    """Identifies the question."""
+    result: Raw | UnsetType = UNSET
+    refusal: str | UnsetType = UNSET
+    """Why the client did not ask."""
+
+    def encode(self) -> bytes:
+        """Encode the answer."""
+        return encode(self)
+
+
+_decode_answer: Final = msgspec.json.Decoder(TaskAnswer).decode
+
+
+class AskingInTask(IAsking):
+    """Publishes questions in the task and waits for the answers, which arrive from any process."""
+
+    def __init__(
+        self,
+        run: ITaskRun,
+        deadlines: DeadlineTable,
+        checks: Checks,
+        *,
+        timeout_seconds: float | None,
+        hold_seconds: float | None,
+    ) -> None:
+        """Ask for a run. A question that times out is withdrawn; one that is held too long parks the task."""
+        self._run = run
+        self._deadlines = deadlines
+        self._checks = checks
+        self._timeout_seconds = timeout_seconds
+        self._hold_seconds = hold_seconds
         self._used: set[str] = set()
+        self.parked = False
+        """Whether the run has ended without an end of the task."""
 
-    def add(
-        self, question: Question, read: Callable[[Any], object], requested: str | None
-    ) -> tuple[str, asyncio.Future[Any]]:
-        """Ask under the requested key, or one derived from it; gives the key and the future answer."""
-        key = next(name for name in _names(question, requested) if name not in self._used)
+    async def ask(
+        self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        """Ask under a key that is unique within the run, or use the answer that an earlier run has got."""
+        check_capability(request, question)
+        self._check_open()
+        assert isinstance(call, ToolCall)
+        key = next(name for name in _names(question, key) if name not in self._used)
         self._used.add(key)
-        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._open[key] = _OpenQuestion(question, read, answered)
-        return key, answered
+        digest = question_digest(question.method, question.params)
+        params = question.params
+        if not request.era.revision.stateless:
+            params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
+        asked = TaskQuestion(question.method, params, digest)
+        known = self._run.answers.get(key)
+        answer = None if known is None else _decode_answer(known)
+        while True:
+            if answer is None or answer.digest != digest:
+                with self._deadlines.paused(call):
+                    answer = await self._answer(key, asked, read)
+            try:
+                return read(_response(answer))
+            except InvalidAnswer as error:
+                if not request.era.revision.stateless:
+                    raise ToolError(f"The client's answer cannot be used. {error}") from None
+                answer = None
 
-    def discard(self, key: str) -> None:
-        """Stop asking a question."""
-        self._open.pop(key, None)
+    async def _answer(self, key: str, asked: TaskQuestion, read: Callable[[Any], object]) -> TaskAnswer:
+        place = self._run.record.id, key
+        self._checks[place] = read
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                answer = await self._run.ask(key, asked, hold_seconds=self._hold_seconds)
+        except TimeoutError:
+            raise Declined("cancel", f"There was no answer within {self._timeout_seconds:g} seconds") from None
+        finally:
+            self._checks.pop(place, None)
+        if answer is None:
+            self.parked = True
+            raise InputRequired
+        return _decode_answer(answer)
 
-    def close(self) -> None:
-        """Stop asking; code that still waits for an answer is cancelled."""
-        for one in self._open.values():
-            one.answered.cancel()
-        self._open.clear()
+    def _check_open(self) -> None:
+        """Raise Declined if the task has ended: abandoned code may still try to ask."""
+        if not self._run.record.open:
+            raise Declined("cancel", "The task has ended, so its caller cannot answer")
 
-    def answer(self, responses: Mapping[str, Raw]) -> list[str]:
-        """Take answers and give the keys of the answered questions; answers to unknown questions are ignored.
 
-        If one is not valid, none is taken and InvalidParams is raised.
-        """
-        answers = {key: _checked(key, raw, self._open[key]) for key, raw in responses.items() if key in self._open}
-        for key, response in answers.items():
-            answered = self._open.pop(key).answered
-            if not answered.done():  # otherwise the code that asked has just been stopped
-                answered.set_result(response)
-        return list(answers)
+def checked_answers(
+    task_id: str, questions: Mapping[str, TaskQuestion], responses: Mapping[str, Raw], checks: Checks
+) -> dict[str, bytes]:
+    """Encode the answers to the open questions of a task; answers to other questions are ignored.
 
-    def describe(self) -> dict[str, object]:
-        """Describe the questions in the form of the protocol."""
-        return {key: {"method": one.question.method, "params": one.question.params} for key, one in self._open.items()}
+    If one is not valid, InvalidParams is raised. The code that asked checks an answer completely: where it runs in
+    another process, only the form is checked here, and the question is asked again if the rest is wrong.
+    """
+    taken = {key: raw for key, raw in responses.items() if key in questions}
+    for key, raw in taken.items():
+        generic = read_url if questions[key].method == "elicitation/create" else _anything
+        _check(key, raw, checks.get((task_id, key), generic))
+    return {key: TaskAnswer(questions[key].digest, raw).encode() for key, raw in taken.items()}
+
+
+def _check(key: str, raw: Raw, read: Callable[[Any], object]) -> None:
+    try:
+        response = msgspec.json.decode(raw)
+    except msgspec.DecodeError as error:
+        raise _invalid(key, error) from None
+    try:
+        read(response)
+    except InvalidAnswer as error:
+        raise _invalid(key, error) from None
+    except Exception:
+        return  # the code that asked reads it again and gets the same error
+
+
+def _anything(response: Any) -> None:
+    """Accept an answer that only the code that asked can check."""
+
+
+def _response(answer: TaskAnswer) -> Any:
+    if answer.refusal is not UNSET:
+        raise Declined("refuse", answer.refusal)
+    return None if answer.result is UNSET else msgspec.json.decode(answer.result)
 
 
 def _names(question: Question, requested: str | None) -> Iterator[str]:
     if requested is None:
         return (f"{_WORDS[question.method]}-{number}" for number in itertools.count(1))
     return itertools.chain((requested,), (f"{requested}-{number}" for number in itertools.count(2)))
-
-
-def _checked(key: str, raw: Raw, asked: _OpenQuestion) -> Any:
-    try:
-        response = msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
-        raise _invalid(key, error) from None
-    try:
-        asked.read(response)
-    except InvalidAnswer as error:
-        raise _invalid(key, error) from None
-    except Exception:
-        return response  # the code that asked reads it again and gets the same error
-    return response
 
 
 def _invalid(key: str, error: Exception) -> InvalidParams:

@@ -7,7 +7,7 @@ import pytest
 
 from axolotl_core import NoArguments, ToolContext, tool
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import DirectedPeer, Job
+from tests.support.peers.task_peers import DirectedPeer, Job, records_of
 from tests.support.scenarios.asking_tasks import (
     ASKED,
     Amount,
@@ -175,8 +175,8 @@ async def test_code_may_lose_its_patience() -> None:
         await job.started.wait()
         state = await peer.result("tasks/get", {"taskId": task["taskId"]})
         assert (state["status"], "inputRequests" in state) == ("working", False)
-        (kept,) = host.assembly.tasks._tasks.values()
-        assert kept.questions.describe() == {}
+        (kept,) = records_of(host)
+        assert kept.questions == {}
         assert "result" in await peer.update(task["taskId"], amount=accepted())
         job.release.set()
         assert text_of(await peer.until(task["taskId"], "completed")) == "done"

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from axolotl_core import Principal, ProtocolError, tool
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import EXTENSION, RELATED, REQUIRED, DirectedPeer, Job
+from tests.support.peers.task_peers import EXTENSION, RELATED, REQUIRED, DirectedPeer, Job, records_of
 from tests.support.scenarios.task_tools import content_of
 from tests.support.tools import Echo, container_of
 
@@ -95,7 +95,7 @@ async def test_a_tool_that_must(peer: DirectedPeer) -> None:
 async def test_an_unknown_tool(host: ServerHost, peer: DirectedPeer) -> None:
     """A call of an unknown tool is rejected immediately."""
     assert (await peer.error("tools/call", {"name": "nobody"}))["code"] == -32602
-    assert not host.assembly.tasks._tasks
+    assert not records_of(host)
 
 
 async def test_too_many_tasks_are_refused(job: Job) -> None:

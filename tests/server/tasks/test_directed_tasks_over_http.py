@@ -11,7 +11,7 @@ from pydantic import Field
 
 from axolotl_core import ToolContext, tool
 from tests.support.peers.session_client import Client, EventReader
-from tests.support.peers.task_peers import EXTENSION, REQUIRED, Job
+from tests.support.peers.task_peers import EXTENSION, REQUIRED, Job, records_of
 from tests.support.peers.wire import mirrored
 from tests.support.scenarios.task_tools import content_of, greet
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
@@ -99,7 +99,7 @@ async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Cli
     for headers in ({}, {"Mcp-Param-Tenant": "evil"}):
         reply = await poster.request("tools/call", params, **headers)
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
-    assert not server.host.assembly.tasks._tasks
+    assert not records_of(server.host)
     reply = await poster.request("tools/call", params, **{"Mcp-Param-Tenant": "acme"})
     state = await ended(poster, reply.json()["result"]["taskId"])
     assert content_of(state["result"]) == "for acme"

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from axolotl_core import NoArguments, ToolContext
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import RELATED, STATUS, Herald, Job, RequestingPeer
+from tests.support.peers.task_peers import RELATED, STATUS, Herald, Job, RequestingPeer, records_of
 from tests.support.peers.wire import message
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
@@ -32,13 +32,17 @@ async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
     assert (await peer.result("tasks/list"))["tasks"] == []
 
 
+@pytest.mark.parametrize(("asked", "granted"), [({}, 600_000), ({"ttl": 10_000}, 10_000), ({"ttl": 1e300}, 600_000)])
+async def test_a_lifetime_has_a_limit(peer: RequestingPeer, asked: dict[str, float], granted: float) -> None:
+    """A task has the requested lifetime, up to the configured maximum."""
+    assert (await peer.start("job", task=asked))["ttl"] == granted
+
+
 async def test_a_finished_task_expires_too(peer: RequestingPeer, host: ServerHost) -> None:
     """The result is kept for the granted lifetime and no longer."""
     task = await peer.start("greet", {"name": "Ada"}, task={"ttl": 30})
-    store = host.assembly.tasks
-    (kept,) = store._tasks.values()
-    await until(lambda: not store._tasks)
-    assert kept.status == "completed"
+    await until(lambda: [kept.status for kept in records_of(host)] == ["completed"])
+    await until(lambda: not records_of(host))
     assert (await peer.error("tasks/result", {"taskId": task["taskId"]}))["code"] == -32602
 
 
@@ -176,7 +180,7 @@ async def test_a_task_outlives_its_connection(host: ServerHost, peer: Requesting
     job.release.set()
     herald.release.set()
     await until(lambda: not host.handler.inflight)
-    assert sorted(task.status for task in host.assembly.tasks._tasks.values()) == ["completed", "completed"]
+    assert sorted(task.status for task in records_of(host)) == ["completed", "completed"]
 
 
 async def test_the_end_of_a_connection_ends_waiting(peer: RequestingPeer, job: Job) -> None:

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.peers.session_client import Client
-from tests.support.peers.task_peers import RELATED, STATUS, Herald, Job
+from tests.support.peers.task_peers import RELATED, STATUS, Herald, Job, records_of
 from tests.support.peers.task_results import Waiting, begin, fetching, is_lost, requests_of
 from tests.support.peers.wire import INITIALIZE, message
 from tests.support.scenarios.task_tools import greet
@@ -171,7 +171,7 @@ async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job
     job.release.set()
     herald.release.set()
     await until(lambda: not server.host.handler.inflight)
-    assert {task.status for task in server.host.assembly.tasks._tasks.values()} == {"completed"}
+    assert {task.status for task in records_of(server.host)} == {"completed"}
 
 
 async def test_waiting_keeps_a_session_alive(http: httpx2.AsyncClient, job: Job) -> None:

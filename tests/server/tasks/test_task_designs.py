@@ -9,7 +9,7 @@ import pytest
 from axolotl_core import Principal, ToolCancelled, ToolContext, tool
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
+from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer, records_of
 from tests.support.scenarios.asking_tasks import ASKED, Amount, AskingFromThread, accepted, order, text_of
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
@@ -33,7 +33,7 @@ methods = pytest.mark.parametrize(
 async def test_a_malformed_call_creates_no_task(host: ServerHost, peer: TaskPeer, params: Any) -> None:
     """An invalid request is rejected immediately."""
     assert (await peer.error("tools/call", {**params, "task": {}}))["code"] == -32602
-    assert not host.assembly.tasks._tasks
+    assert not records_of(host)
 
 
 @pytest.mark.parametrize(

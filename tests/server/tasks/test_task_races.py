@@ -15,9 +15,8 @@ from pydantic import BaseModel
 
 from axolotl_core import Declined, ITool, Principal, ProtocolError, ToolContext, tool
 from axolotl_server import ServerHost
-from axolotl_server.tasks.detached_call import work
+from axolotl_server.tasks.memory_engine import MemoryTaskEngine
 from axolotl_server.tasks.requested_tasks import RequestedTasks
-from axolotl_server.tasks.task import Task
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.peers.task_results import Waiting, begin
@@ -76,18 +75,25 @@ def requested_of(host: ServerHost) -> RequestedTasks:
     return found
 
 
+def engine_of(host: ServerHost) -> MemoryTaskEngine:
+    """Return the engine that keeps tasks in memory."""
+    engine = host.assembly.tasks.engine
+    assert isinstance(engine, MemoryTaskEngine)
+    return engine
+
+
 def assert_nothing_runs(host: ServerHost) -> None:
-    store, deadlines = host.assembly.tasks, host.assembly.deadlines
+    engine, runner, deadlines = engine_of(host), host.assembly.tasks.runner, host.assembly.deadlines
     assert not host.handler.inflight
     assert not host.handler.inflight._watched
-    assert not store._running
-    assert not requested_of(host)._exchanges
+    assert not engine._running
+    assert not requested_of(host)._followers
+    assert (runner.origins, runner.checks, runner.running) == ({}, {}, {})
     assert not deadlines._pauses
     assert all(not lane for lane in deadlines._lanes.values())
-    for task in store._tasks.values():
-        assert task.status in TERMINAL
-        assert (task.calls, task._unanswered, task._on_change) == ({}, set(), None)
-        assert task.questions.describe() == {}
+    for run in engine._runs.values():
+        assert run.record.status in TERMINAL
+        assert (run.record.questions, run._waiting, run.call) == ({}, {}, b"")
 
 
 def course(chance: random.Random, *ends: str) -> dict[str, Any]:
@@ -122,14 +128,14 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
                     peer.answer(said, {"action": "accept", "content": {"word": "x"}})
         for task_id in open_ids:
             peer.send("tasks/cancel", {"taskId": task_id})
-        await until(lambda: not host.handler.inflight)
+        await until(lambda: not host.handler.inflight and not engine_of(host)._running)
         await peer.settle()
         assert_nothing_runs(host)
         connection = peer.transport._exchange.connection()
         assert (connection.pending_answers, connection.calls) == ({}, {})
-        assert len(host.assembly.tasks._tasks) == TASKS
+        assert len(engine_of(host)._runs) == TASKS
         await peer.close()
-    assert host.assembly.tasks._tasks == {}
+    assert engine_of(host)._runs == {}
     assert asyncio.all_tasks() == before
 
 
@@ -153,7 +159,7 @@ async def test_directed_tasks_leave_nothing_behind(seed: int) -> None:
                     peer.send("tasks/update", {"taskId": victim, "inputResponses": answers})
         for task_id in ids:
             peer.send("tasks/cancel", {"taskId": task_id})
-        await until(lambda: not host.handler.inflight)
+        await until(lambda: not host.handler.inflight and not engine_of(host)._running)
         await peer.settle()
         assert all("result" in reply for reply in peer.unread)
         assert_nothing_runs(host)
@@ -174,13 +180,13 @@ async def test_tasks_that_expire_leave_nothing_behind(seed: int) -> None:
             params = {"name": name, "arguments": arguments, "task": {"ttl": ttl}, "_meta": {"progressToken": number}}
             task = (await peer.result("tools/call", params))["task"]
             waiting.append(peer.send("tasks/result", {"taskId": task["taskId"]}))
-        await until(lambda: not host.assembly.tasks._tasks)
+        await until(lambda: not engine_of(host)._runs)
         replies = [await peer.reply(number) for number in waiting]
-        await until(lambda: not host.handler.inflight)
+        await until(lambda: not host.handler.inflight and not engine_of(host)._running)
         await peer.settle()
         assert all("result" in reply or reply["error"]["code"] == -32602 for reply in replies)
         assert_nothing_runs(host)
-        assert host.assembly.tasks._timers == {}
+        assert engine_of(host)._timers == {}
 
 
 async def test_ids_of_requests_do_not_matter() -> None:
@@ -195,25 +201,6 @@ async def test_ids_of_requests_do_not_matter() -> None:
         assert len(ids) == 3
         peer.transport.send(message("ping", id=500))
         assert await peer.reply(500) == {"jsonrpc": "2.0", "id": 500, "result": {}}
-
-
-async def test_a_task_that_was_cancelled_before_it_began_never_runs() -> None:
-    """The code of a task that was canceled before its start never runs."""
-    ran: list[object] = []
-
-    async def run(request: object) -> bytes:
-        ran.append(request)
-        return b"{}"
-
-    async with ServerHost(container_of(Job())) as host:
-        store = host.assembly.tasks
-        await DirectedPeer(host).start("job")
-        (known,) = store._tasks.values()
-        task: Task = store.create(known.owner, None, print)
-        request: Any = object()
-        store.run(work(task, request, run, lambda task, result, is_error: task.end("completed", result=result)))
-        await store.close()
-        assert (ran, task.status) == ([], "cancelled")
 
 
 # Memory of ended tasks
@@ -322,7 +309,7 @@ async def test_a_finished_task_holds_on_to_no_session() -> None:
         known = weakref.ref(session)
         del session
         await client.end()
-        assert len(server.host.assembly.tasks._tasks) == 3
+        assert len(engine_of(server.host)._runs) == 3
         await until(lambda: gc.collect() >= 0 and known() is None)
 
 
@@ -336,9 +323,9 @@ async def test_who_waits_no_longer_is_forgotten() -> None:
             waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
             peer.cancel(waiting)
         await peer.settle()
-        (exchange,) = requested_of(host)._exchanges.values()
+        (follower,) = requested_of(host)._followers.values()
         await until(lambda: not peer.transport._exchange._tasks)
-        assert (exchange._waiters, peer.transport._exchange.connection().calls) == ([], {})
+        assert (follower._waiters, peer.transport._exchange.connection().calls) == ([], {})
         assert peer.unread == []
 
 
@@ -358,6 +345,6 @@ async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:
             job.context.report_progress(step)
             job.context.log("info", json.dumps({"step": step}))
         (session,) = server.app.sessions._by_id.values()
-        (exchange,) = requested_of(server.host)._exchanges.values()
-        assert (session.has_had_streams, exchange._questions, exchange._waiters) == (False, {}, [])
+        (follower,) = requested_of(server.host)._followers.values()
+        assert (session.has_had_streams, follower._questions, follower._waiters) == (False, {}, [])
         job.release.set()

@@ -6,8 +6,10 @@ from typing import Any, Self
 
 from axolotl_core import NoArguments, Principal, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_core.task_engine import TaskRecord
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server import ServerHost
+from axolotl_server.tasks.memory_engine import MemoryTaskEngine
 from tests.support.peers.memory_peer import ABLE, Peer
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Probe
@@ -17,6 +19,13 @@ RELATED = "io.modelcontextprotocol/related-task"
 STATUS = "notifications/tasks/status"
 REQUIRED: Mapping[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
 """The data of the error that a client without the extension gets."""
+
+
+def records_of(host: ServerHost) -> list[TaskRecord]:
+    """Return the tasks that a server keeps in memory."""
+    engine = host.assembly.tasks.engine
+    assert isinstance(engine, MemoryTaskEngine)
+    return [run.record for run in engine._runs.values()]
 
 
 class Job(Probe):

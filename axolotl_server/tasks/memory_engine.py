@@ -1,0 +1,269 @@
+"""The task engine of a single process: tasks are kept in memory, limited in number and in time."""
+
+import asyncio
+import itertools
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from axolotl_core.calls.cancellation import CancellationToken, CancelReason
+from axolotl_core.task_engine import (
+    ITaskEngine,
+    ITaskListener,
+    ITaskRunner,
+    NewTask,
+    Outcome,
+    TaskChange,
+    TaskQuestion,
+    TaskRecord,
+)
+from axolotl_server.messages.fair_share import is_used_up
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.tasks.task_states import cancelled_by, now_text, shutting_down, too_many, too_many_of_one
+
+_STOP_GRACE_SECONDS = 1.0
+
+
+class _MemoryRun:
+    """A task in memory, and its only run."""
+
+    def __init__(self, task: NewTask, record: TaskRecord, engine: "MemoryTaskEngine") -> None:
+        self.record = record
+        self.call = task.call
+        self.share = task.share
+        self.key = task.key
+        self.expires = time.monotonic() + task.ttl_seconds
+        self.answers: Mapping[str, bytes] = {}
+        self.kept: Mapping[str, bytes] = {}
+        self.token = CancellationToken()
+        self.result_bytes = 0
+        self._engine = engine
+        self._waiting: dict[str, asyncio.Future[bytes]] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether the task has not ended."""
+        return self.record.open
+
+    def send(self, message: bytes) -> None:
+        if self.open:
+            self._engine.report(TaskChange(self.record, is_status=False, messages=(message,)))
+
+    async def ask(self, key: str, question: TaskQuestion, *, hold_seconds: float | None = None) -> bytes | None:
+        """Ask; the code waits in place for as long as it takes, because parking it would free nothing."""
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = answered
+        self._change(questions={**self.record.questions, key: question}, status="input_required")
+        try:
+            return await answered
+        finally:
+            self._waiting.pop(key, None)
+            self._forget(key)
+
+    def take(self, answers: Mapping[str, bytes]) -> frozenset[str]:
+        """Give answers to the code that waits for them."""
+        taken = frozenset(answers).intersection(self.record.questions)
+        for key in taken:
+            self.answers = {**self.answers, key: answers[key]}
+            answered = self._waiting.pop(key)
+            if not answered.done():  # otherwise the code that asked has just been stopped
+                answered.set_result(answers[key])
+            self._forget(key)
+        return taken
+
+    async def keep(self, key: str, value: bytes) -> None:
+        self.kept = {**self.kept, key: value}
+
+    async def release(self) -> None:
+        """Cancel the task: nothing can run it later."""
+        self.cancel(CancelReason.SHUTDOWN)
+
+    async def end(self, outcome: Outcome) -> bool:
+        return self._end(outcome)
+
+    def cancel(self, reason: CancelReason) -> None:
+        """End the task without a result, and stop its code."""
+        self._end(cancelled_by(reason))
+        self.token.cancel(reason)
+
+    def _end(self, outcome: Outcome) -> bool:
+        if not self.open:
+            return False
+        self.result_bytes = 0 if outcome.result is None else len(outcome.result)
+        waiting, self._waiting = self._waiting, {}
+        self._change(questions={}, status=outcome.status, message=outcome.message, outcome=outcome)
+        for answered in waiting.values():
+            answered.cancel()
+        self.call = b""
+        self._engine.keep_result(self)
+        return True
+
+    def _forget(self, key: str) -> None:
+        """Remove a question that is answered or withdrawn."""
+        if key not in self.record.questions:
+            return
+        questions = {name: question for name, question in self.record.questions.items() if name != key}
+        if questions:
+            self.record = replace(self.record, questions=questions)
+            self._engine.report(TaskChange(self.record, is_status=False))
+        else:
+            self._change(questions={}, status="working")
+
+    def _change(self, **fields: Any) -> None:
+        self.record = replace(self.record, **{"message": None, **fields}, updated_at=now_text())
+        self._engine.report(TaskChange(self.record))
+
+
+class MemoryTaskEngine(ITaskEngine):
+    """The tasks of this process. They end with it."""
+
+    durable = False
+
+    def __init__(self, settings: TaskSettings) -> None:
+        self._settings = settings
+        self._next_number = itertools.count(1).__next__
+        self._runs: dict[str, _MemoryRun] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._listener: ITaskListener | None = None
+        self._runner: asyncio.Future[ITaskRunner] | None = None
+        self._closed = False
+        self._result_bytes: Counter[bytes | None] = Counter()
+        """The size of the results that are kept, by whom they count for."""
+
+    @property
+    def kept(self) -> int:
+        return len(self._runs)
+
+    async def open(self, listener: ITaskListener) -> None:
+        self._listener = listener
+        self._runner = asyncio.get_running_loop().create_future()
+
+    async def submit(self, task: NewTask) -> TaskRecord:
+        known = self._with_key(task)
+        if known is not None:
+            return known
+        self._check_room(task)
+        now = now_text()
+        record = TaskRecord(
+            id=secrets.token_urlsafe(24),
+            number=self._next_number(),
+            owner=task.owner,
+            tool=task.tool,
+            created_at=now,
+            updated_at=now,
+            ttl_seconds=task.ttl_seconds,
+            expires_at=time.time() + task.ttl_seconds,
+            run=1,
+        )
+        run = self._runs[record.id] = _MemoryRun(task, record, self)
+        self._expire_later(run)
+        running = asyncio.get_running_loop().create_task(self._run(run))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return record
+
+    async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
+        run = self._find(task_id, owner)
+        return None if run is None else run.record
+
+    async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
+        now = time.monotonic()
+        found = (
+            run.record
+            for run in self._runs.values()
+            if run.record.number > after and owner in (None, run.record.owner) and run.expires > now
+        )
+        return tuple(itertools.islice(found, count))
+
+    async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
+        run = self._find(task_id, owner)
+        return frozenset() if run is None else run.take(answers)
+
+    async def cancel(self, task_id: str, owner: bytes | None, reason: CancelReason) -> TaskRecord | None:
+        run = self._find(task_id, owner)
+        if run is None:
+            return None
+        run.cancel(reason)
+        return run.record
+
+    async def work(self, runner: ITaskRunner) -> None:
+        assert self._runner is not None
+        self._runner.set_result(runner)
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Refuse further tasks and stop all calls; their code gets a moment to end, once."""
+        again, self._closed = self._closed, True
+        if self._runner is not None:
+            self._runner.cancel()
+        for task_id in tuple(self._runs):
+            self._drop(task_id, CancelReason.SHUTDOWN)
+        if self._running and not again:
+            await asyncio.wait(self._running, timeout=_STOP_GRACE_SECONDS)
+
+    def report(self, change: TaskChange) -> None:
+        """Report a change to the server."""
+        if self._listener is not None:
+            self._listener.task_changed(change)
+
+    def keep_result(self, run: _MemoryRun) -> None:
+        """Count the result of a task that has ended. If there is too much, drop tasks of those who have most of it."""
+        if not run.result_bytes or run.record.id not in self._runs:
+            return
+        self._result_bytes[run.share] += run.result_bytes
+        while self._result_bytes.total() > self._settings.max_bytes:
+            [(largest, _)] = self._result_bytes.most_common(1)
+            finished = (one for one in self._runs.values() if one.share == largest and one.result_bytes)
+            self._drop(next(finished).record.id, CancelReason.TIMEOUT)
+
+    async def _run(self, run: _MemoryRun) -> None:
+        assert self._runner is not None
+        runner = await self._runner
+        if run.open:  # otherwise it was cancelled, or has expired, before it could begin
+            await runner.run(run)
+
+    def _find(self, task_id: str, owner: bytes | None) -> _MemoryRun | None:
+        run = self._runs.get(task_id)
+        if run is None or owner not in (None, run.record.owner) or run.expires <= time.monotonic():
+            return None
+        return run
+
+    def _with_key(self, task: NewTask) -> TaskRecord | None:
+        if task.key is None:
+            return None
+        same = (run.record for run in self._runs.values() if run.open and run.key == task.key)
+        return next((record for record in same if record.owner == task.owner), None)
+
+    def _check_room(self, task: NewTask) -> None:
+        """Raise Overloaded if there are too many tasks, of all callers or of this one, or if the server is stopping."""
+        settings = self._settings
+        if self._closed:
+            raise shutting_down(settings)
+        if len(self._runs) >= settings.maximum:
+            raise too_many(settings)
+        if is_used_up(task.share, settings.maximum_per_principal, self._runs.values()):
+            raise too_many_of_one(settings)
+
+    def _expire_later(self, run: _MemoryRun) -> None:
+        seconds = max(0.0, run.expires - time.monotonic())
+        self._timers[run.record.id] = asyncio.get_running_loop().call_later(seconds, self._expire, run)
+
+    def _expire(self, run: _MemoryRun) -> None:
+        """Drop an expired task; a timer may fire early, because the loop has another clock."""
+        if run.expires > time.monotonic():
+            self._expire_later(run)
+        else:
+            self._drop(run.record.id, CancelReason.TIMEOUT)
+
+    def _drop(self, task_id: str, reason: CancelReason) -> None:
+        self._timers.pop(task_id).cancel()
+        run = self._runs.pop(task_id)
+        self._result_bytes[run.share] -= run.result_bytes
+        if not self._result_bytes[run.share]:
+            del self._result_bytes[run.share]
+        run.cancel(reason)

@@ -1,0 +1,97 @@
+"""The call of a task, in the form in which it is stored until a worker runs it."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from axolotl_core.errors import InternalError
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_server.messages.connection import Connection
+from axolotl_server.messages.fair_share import Share
+from axolotl_server.messages.request import Request
+
+Design: TypeAlias = Literal["requested", "directed"]
+"""Who decides that a call becomes a task, the client or the server; its methods are those of the same design."""
+
+_VERSION: Final = b"\x01"
+"""To be raised when the content changes: a worker returns a call of another version to the queue."""
+_TRACE_HEADERS: Final = (b"traceparent", b"tracestate", b"baggage")
+
+
+class UnknownVersion(Exception):
+    """The call was submitted by a server of another version."""
+
+
+class TaskCall(msgspec.Struct, frozen=True):
+    """A request that runs as a task, without the token that it came with."""
+
+    design: Design
+    message: bytes
+    revision: str
+    principal: Principal | None
+    """None if the process that submitted the call also runs it."""
+    headers: dict[bytes, bytes] | None
+    """The headers about the trace; None on a transport without headers."""
+    share: Share | None
+    client_address: str | None
+    client: bytes | None = None
+    capabilities: bytes = b"{}"
+    log_level: str | None = None
+
+    @classmethod
+    def of(cls, request: Request, design: Design, *, stored: bool) -> "TaskCall":
+        """Describe a request; `stored` if another process may run it."""
+        exchange, connection = request.exchange, request.connection
+        known = None if request.era.revision.stateless else connection
+        return cls(
+            design,
+            request.data,
+            request.era.revision.name,
+            exchange.principal if stored else None,
+            _trace_headers(exchange.headers),
+            exchange.share,
+            exchange.client_address,
+            None if known is None else known.client_data,
+            b"{}" if known is None else known.capability_data,
+            None if known is None else known.log_level,
+        )
+
+    def encode(self) -> bytes:
+        """Encode the call, or raise InternalError if the claims of its principal are not plain JSON."""
+        try:
+            return _VERSION + msgspec.msgpack.encode(self)
+        except TypeError as error:
+            raise InternalError(f"The task cannot be stored: {error}; claims must be JSON") from None
+
+
+_decode: Final = msgspec.msgpack.Decoder(TaskCall).decode
+
+
+def decode_call(data: bytes) -> TaskCall:
+    """Decode a call, or raise UnknownVersion if a server of another version has submitted it."""
+    if data[:1] != _VERSION:
+        raise UnknownVersion
+    return _decode(data[1:])
+
+
+def owner_of(design: Design, principal: Principal, connection: Connection | None) -> bytes:
+    """Identify the caller that may see a task; scopes and claims do not count, because tokens are renewed.
+
+    An anonymous caller is identified by its connection: a session, or the process at the other end of a pipe.
+    """
+    key = connection.key if principal == ANONYMOUS and connection is not None else None
+    return sha256(msgspec.msgpack.encode((design, principal.identity, key))).digest()
+
+
+def share_digest(share: Share | None) -> bytes | None:
+    """Identify whom a task counts for."""
+    return None if share is None else sha256(msgspec.msgpack.encode(share)).digest()
+
+
+def _trace_headers(headers: Mapping[bytes, bytes] | None) -> dict[bytes, bytes] | None:
+    if headers is None:
+        return None
+    found: dict[bytes, Any] = {name: headers.get(name) for name in _TRACE_HEADERS}
+    return {name: bytes(value) for name, value in found.items() if value is not None}

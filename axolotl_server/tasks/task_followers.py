@@ -1,0 +1,219 @@
+"""Followers of requested tasks: they carry the messages and questions of a task to its client."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import Declined
+from axolotl_core.protocol.wire import encode, notification, request_message
+from axolotl_core.task_engine import TaskChange, TaskQuestion, TaskRecord
+from axolotl_server.messages.connection import Connection, IExchange, IStoppable
+from axolotl_server.tasks.task_questions import TaskAnswer
+
+_RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
+
+SendAnswer: TypeAlias = Callable[[str, bytes, Mapping[str, bytes]], Coroutine[Any, Any, object]]
+"""Gives answers to a task, by its ID and its owner."""
+
+
+def mark_related(content: Mapping[str, Raw], task_id: str) -> dict[str, Raw]:
+    """Mark a result, or the params of a message, as belonging to a task; everything else stays as it is."""
+    meta = msgspec.json.decode(content.get("_meta", b"{}"), type=dict[str, Raw])
+    meta[_RELATED_TASK_KEY] = Raw(encode({"taskId": task_id}))
+    return {**content, "_meta": Raw(encode(meta))}
+
+
+class Waiter:
+    """A request that waits for the end of a task; the task may send messages on its stream in the meantime."""
+
+    def __init__(self, exchange: IExchange) -> None:
+        self._exchange = exchange
+        self._has_sent = False
+        self.lost = False
+        """Whether its connection is lost; a client that has received messages on it may come back."""
+        self.stopped: asyncio.Future[CancelReason] = exchange.loop.create_future()
+
+    def stop(self, reason: CancelReason) -> None:
+        """Stop waiting."""
+        if not self.stopped.done():
+            self.stopped.set_result(reason)
+
+    def mark_lost(self) -> None:
+        """Note that the connection is lost."""
+        self.lost = True
+        if not self._has_sent:
+            self.stop(CancelReason.DISCONNECT)
+
+    def send(self, message: bytes) -> bool:
+        """Send a message ahead of the reply, or return False if the client accepts none."""
+        sent = not self.stopped.done() and self._exchange.notify(message)
+        self._has_sent = self._has_sent or sent
+        return sent
+
+
+class _Notification(msgspec.Struct):
+    """A notification that the code of a task sent."""
+
+    method: str
+    params: dict[str, Raw] = {}
+
+
+_read_notification: Final = msgspec.json.Decoder(_Notification).decode
+
+
+@dataclass(slots=True)
+class _SentQuestion:
+    number: int
+    message: bytes
+    carrier: Waiter | None = None
+    """The request on whose stream it was sent, None if no request was waiting."""
+
+
+class TaskFollower:
+    """Follows one task for one client.
+
+    Messages go to the stream of a request that waits for the result, or to the connection. Over HTTP, questions need
+    such a request, because nobody may be listening on the connection: they wait for one, and are sent again if it is
+    lost.
+    """
+
+    def __init__(
+        self,
+        record: TaskRecord,
+        connection: Connection,
+        describe: Callable[[TaskRecord], dict[str, Any]],
+        answer: SendAnswer,
+        *,
+        over_http: bool,
+        call: IStoppable,
+    ) -> None:
+        """Follow a task. `call` is stopped if the client leaves a question unanswered and goes."""
+        self.record = record
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.silent = False
+        """Whether notifications are suppressed, because the server stops and the connection may be gone."""
+        self._connection = connection
+        self._describe = describe
+        self._answer = answer
+        self._over_http = over_http
+        self._call = call
+        self._waiters: list[Waiter] = []
+        """The latest first."""
+        self._questions: dict[str, _SentQuestion] = {}
+        self._answering: set[asyncio.Task[object]] = set()
+
+    def change(self, change: TaskChange) -> None:
+        """Carry a change of the task to its client."""
+        self.record = change.record
+        for message in change.messages:
+            self._send_message(message)
+        if change.is_status and not self.silent:
+            self._connection.send(notification("notifications/tasks/status", self._describe(change.record)))
+        self._carry_questions(change.record.questions)
+        if not change.record.open and not self.ended.done():
+            self.ended.set_result(None)
+
+    def attach(self, waiter: Waiter) -> None:
+        """Send messages on the stream of a request that waits for the result."""
+        self._waiters.insert(0, waiter)
+        for question in self._questions.values():
+            if question.carrier is None or question.carrier.lost:
+                question.carrier = self._send_to_waiter(question.message)
+
+    def detach(self, waiter: Waiter) -> None:
+        """Stop sending on the stream of a request, which is about to be answered."""
+        self._waiters.remove(waiter)
+        waiter.stop(CancelReason.CLIENT)
+
+    @property
+    def waited_for(self) -> bool:
+        """Whether a request waits for the result."""
+        return bool(self._waiters)
+
+    def close(self) -> None:
+        """Withdraw the questions that are still open."""
+        self._carry_questions({})
+
+    def _carry_questions(self, questions: Mapping[str, TaskQuestion]) -> None:
+        for key in [key for key in self._questions if key not in questions]:
+            self._withdraw(self._questions.pop(key))
+        for key, question in questions.items():
+            if key not in self._questions:
+                self._ask(key, question)
+
+    def _ask(self, key: str, question: TaskQuestion) -> None:
+        connection = self._connection
+        if connection.input_closed:
+            self._call.stop(CancelReason.SHUTDOWN)
+            return
+        number = connection.next_id()
+        answered = connection.pending_answers[number] = asyncio.get_running_loop().create_future()
+        connection.waiting_calls[number] = self._call
+        params = {name: Raw(encode(value)) for name, value in question.params.items()}
+        message = request_message(number, question.method, mark_related(params, self.record.id))
+        sent = self._questions[key] = _SentQuestion(number, message)
+        answered.add_done_callback(lambda future: self._take_answer(key, question.digest, number, future))
+        if self._over_http:
+            sent.carrier = self._send_to_waiter(message)
+        else:
+            connection.send(message)
+
+    def _take_answer(self, key: str, digest: str, number: int, answered: asyncio.Future[Any]) -> None:
+        self._connection.pending_answers.pop(number, None)
+        self._connection.waiting_calls.pop(number, None)
+        if answered.cancelled():
+            return
+        self._questions.pop(key, None)
+        error = answered.exception()
+        if error is None:
+            answer = TaskAnswer(digest, Raw(encode(answered.result())))
+        else:
+            assert isinstance(error, Declined)
+            answer = TaskAnswer(digest, refusal=error.message)
+        record = self.record
+        giving = asyncio.ensure_future(self._answer(record.id, record.owner, {key: answer.encode()}))
+        self._answering.add(giving)
+        giving.add_done_callback(self._answering.discard)
+
+    def _withdraw(self, question: _SentQuestion) -> None:
+        """Cancel a question where it was asked; one that was not sent yet is just forgotten."""
+        connection = self._connection
+        connection.waiting_calls.pop(question.number, None)
+        answered = connection.pending_answers.pop(question.number, None)
+        if answered is None or answered.done():
+            return
+        answered.cancel()
+        if self.silent:
+            return
+        params = {"requestId": Raw(encode(question.number))}
+        message = notification("notifications/cancelled", mark_related(params, self.record.id))
+        if not self._over_http:
+            connection.send(message)
+        elif question.carrier is not None and not question.carrier.send(message):
+            self._send(message)
+
+    def _send_message(self, message: bytes) -> None:
+        if self.silent:
+            return
+        parsed = _read_notification(message)
+        message = notification(parsed.method, mark_related(parsed.params, self.record.id))
+        if self._over_http:
+            self._send(message)
+        else:
+            self._connection.send(message)
+
+    def _send(self, message: bytes) -> None:
+        if self._send_to_waiter(message) is None:
+            self._connection.send(message)
+
+    def _send_to_waiter(self, message: bytes) -> Waiter | None:
+        """Send on the stream of the latest waiting request, if possible one whose connection is not lost."""
+        for waiter in sorted(self._waiters, key=lambda one: one.lost):
+            if waiter.send(message):
+                return waiter
+        return None

@@ -1,0 +1,261 @@
+"""The runner of tasks: makes the request of a call again, runs it, and notes how it ended."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import msgspec
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import ProtocolError
+from axolotl_core.layers import ITask, ToolCall
+from axolotl_core.protocol.identity import ANONYMOUS, Principal, RequestId
+from axolotl_core.protocol.messages import read_head
+from axolotl_core.protocol.wire import encode
+from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError
+from axolotl_server.eras.era import IEra
+from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.messages.connection import Connection, IExchange, IStoppable
+from axolotl_server.messages.fair_share import Share
+from axolotl_server.messages.replies import hide_internal
+from axolotl_server.messages.request import Request
+from axolotl_server.tasks.task_call import Design, TaskCall, decode_call
+from axolotl_server.tasks.task_questions import AskingInTask, Checks
+
+RunTool: TypeAlias = Callable[[Request], Coroutine[Any, Any, bytes | None]]
+"""Makes the call; the result is None if its caller has stopped it."""
+
+
+@dataclass(slots=True)
+class TaskOrigin:
+    """The caller of a task that was submitted in this process."""
+
+    principal: Principal
+    connection: Connection | None
+
+
+class _RunExchange(IExchange):
+    """The exchange of a call that runs as a task: its notifications go to the task."""
+
+    status = 200
+    headers: Mapping[bytes, bytes] | None = None
+    share: Share | None = None
+    client_address: str | None = None
+
+    def __init__(self, run: ITaskRun, call: TaskCall, principal: Principal) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.principal: Principal = principal
+        self.headers = call.headers
+        self.share = call.share
+        self.client_address = call.client_address
+        self._sends = call.design == "requested"
+        self._run = run
+        self.early_reply: asyncio.Future[bytes | None] = self.loop.create_future()
+        """The reply to a call that was abandoned."""
+
+    def connection(self) -> Connection:
+        """Never called: the call knows its connection."""
+        raise NotImplementedError
+
+    def open_connection(self) -> Connection:
+        """Never called: a task does not begin a handshake."""
+        raise NotImplementedError
+
+    def notify(self, message: bytes) -> bool:
+        """Send a message of the task; the extension has none."""
+        if self._sends:
+            self._run.send(message)
+        return True
+
+    def reply_early(self, reply: bytes | None, running: ITask) -> None:
+        """End the task although its code has not."""
+        if not self.early_reply.done():
+            self.early_reply.set_result(reply)
+
+
+class _RunConnection(Connection):
+    """The connection as a task sees it: the client cannot cancel the call of a task like other requests."""
+
+    __slots__ = ("_original", "_stopped", "call")
+
+    def __init__(self, original: Connection) -> None:
+        self._original = original
+        self._stopped: CancelReason | None = None
+        self.call: IStoppable | None = None
+        """The call, as soon as it runs."""
+        super().__init__(original.send)
+        self.era, self.client_data = original.era, original.client_data
+        self.capability_data = original.capability_data
+
+    def register(self, request_id: RequestId, running: IStoppable) -> None:
+        self.call = running
+        super().register(request_id, running)
+        if self._stopped is not None:
+            running.stop(self._stopped)
+
+    @property
+    def log_level(self) -> str | None:
+        """The level that the client has set last."""
+        return self._original.log_level
+
+    @log_level.setter
+    def log_level(self, level: str | None) -> None:
+        """Ignore it: the connection knows."""
+
+    def stop(self, reason: CancelReason) -> None:
+        """Stop the call, also one that has not begun yet."""
+        self._stopped = reason
+        for running in tuple(self.calls.values()):
+            running.stop(reason)
+
+
+@dataclass
+class TaskRunner(ITaskRunner):
+    """Runs the calls of tasks in this process."""
+
+    run_tool: RunTool
+    era_of: Callable[[str], IEra]
+    deadlines: DeadlineTable
+    ask_timeout_seconds: float
+    limits: Callable[[], Mapping[str, int]]
+    restartable: Callable[[str], bool]
+    hold_seconds: float | None = None
+    """How long a question waits in place; None means until it is answered."""
+    origins: dict[str, TaskOrigin] = field(default_factory=dict)
+    """The callers of open tasks that were submitted in this process, by the ID of the task."""
+    checks: Checks = field(default_factory=dict)
+    running: dict[str, _RunConnection] = field(default_factory=dict)
+    """The calls that run, by the ID of the task."""
+
+    @property
+    def tools(self) -> Mapping[str, int]:
+        return self.limits()
+
+    def may_restart(self, tool: str) -> bool:
+        return self.restartable(tool)
+
+    def stop(self, task_id: str, reason: CancelReason) -> None:
+        """Stop the call of a task if it runs here."""
+        if task_id in self.running:
+            self.running[task_id].stop(reason)
+
+    async def run(self, run: ITaskRun) -> None:
+        """Run a call and end its task; a task that is parked, or that can run elsewhere, stays open."""
+        call = decode_call(run.call)
+        request = self._request_of(run, call)
+        connection = request.connection
+        assert isinstance(connection, _RunConnection)
+        task_id = run.record.id
+        self.running[task_id] = connection
+        working = asyncio.ensure_future(self._work(run, call.design, request))
+        run.token.on_cancel(lambda reason: self.stop(task_id, reason))  # keeps no reference to the call
+        exchange = request.exchange
+        assert isinstance(exchange, _RunExchange)
+        try:
+            await asyncio.wait((working, exchange.early_reply), return_when=asyncio.FIRST_COMPLETED)
+            if exchange.early_reply.done():
+                await run.end(_outcome_of_reply(call.design, exchange.early_reply.result()))
+            await working
+        except asyncio.CancelledError:
+            working.cancel()
+            raise
+        finally:
+            del self.running[task_id]
+
+    async def _work(self, run: ITaskRun, design: Design, request: Request) -> None:
+        asking, connection = request.asking, request.connection
+        assert isinstance(asking, AskingInTask)
+        assert isinstance(connection, _RunConnection)
+        outcome = await self._outcome(design, request)
+        if asking.parked:
+            return
+        if self._can_continue_elsewhere(connection.call, run):
+            await run.release()
+        else:
+            await run.end(outcome)
+
+    def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
+        """Whether a call was stopped only because this process stops."""
+        if self.hold_seconds is None or not isinstance(call, ToolCall):
+            return False
+        return call.cancel_reason is CancelReason.SHUTDOWN and self.may_restart(run.record.tool)
+
+    async def _outcome(self, design: Design, request: Request) -> Outcome:
+        try:
+            result = await self.run_tool(request)
+        except ProtocolError as error:
+            return _failure(error, request.era)
+        except asyncio.CancelledError:
+            return Outcome("cancelled")
+        except Exception as error:
+            return _failure(hide_internal(error, request.head.method), request.era)
+        return _outcome(design, result, is_error=request.is_error)
+
+    def _request_of(self, run: ITaskRun, call: TaskCall) -> Request:
+        origin = self.origins.get(run.record.id)
+        principal = ANONYMOUS if origin is None else origin.principal
+        principal = principal if call.principal is None else call.principal
+        original = None if origin is None else origin.connection
+        era = self.era_of(call.revision)
+        asking = AskingInTask(
+            run,
+            self.deadlines,
+            self.checks,
+            timeout_seconds=self.ask_timeout_seconds if call.design == "requested" else None,
+            hold_seconds=self.hold_seconds if self.may_restart(run.record.tool) else None,
+        )
+        connection = _RunConnection(_connection_of(call, era) if original is None else original)
+        exchange = _RunExchange(run, call, principal)
+        head = read_head(call.message)
+        return Request(head, call.message, era, exchange, connection, asking=asking)
+
+
+def _connection_of(call: TaskCall, era: IEra) -> Connection:
+    """Make a connection with what is known about a client that is connected to another process."""
+    connection = Connection(_drop)
+    connection.era, connection.client_data = era, call.client
+    connection.capability_data, connection.log_level = call.capabilities, call.log_level
+    return connection
+
+
+def _outcome(design: Design, result: bytes | None, *, is_error: bool) -> Outcome:
+    """In the older design a result that is an error means that the task failed, in the newer one it has completed."""
+    if result is None:
+        return Outcome("cancelled")
+    if design == "requested" and is_error:
+        return Outcome("failed", "The tool failed", result)
+    return Outcome("completed", None, result)
+
+
+def _outcome_of_reply(design: Design, reply: bytes | None) -> Outcome:
+    """Read the reply to a call that was abandoned."""
+    if reply is None:
+        return Outcome("cancelled")
+    content = msgspec.json.decode(reply, type=dict[str, msgspec.Raw])
+    if "result" in content:
+        return _outcome(design, bytes(content["result"]), is_error=True)
+    error = msgspec.json.decode(content["error"], type=TaskError)
+    return Outcome("failed", error.message, error=error)
+
+
+def _failure(error: ProtocolError, era: IEra) -> Outcome:
+    """Describe an error; one that cannot be encoded is hidden, because a tool may raise one with any data."""
+    try:
+        data = None if error.data is None else msgspec.json.decode(encode(error.data))
+    except Exception as unwritable:
+        error = hide_internal(unwritable, "writing an error")
+        data = error.data
+    return Outcome("failed", error.message, error=TaskError(era.code_of(error), error.message, data))
+
+
+class StoredError(ProtocolError):
+    """The error that a task ended with, with the code that it had."""
+
+    def __init__(self, error: TaskError) -> None:
+        super().__init__(error.message, data=error.data)
+        self.code = error.code  # type: ignore[misc]  # other errors have the code of their class
+
+
+def _drop(message: bytes) -> None:
+    """Drop a message for a client that is not connected here."""

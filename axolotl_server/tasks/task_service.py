@@ -1,0 +1,165 @@
+"""The tasks of a server: submitted through its engine, run by its runner, followed by its clients."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Literal
+
+from axolotl_core.errors import InternalError, InvalidParams, Refused
+from axolotl_core.task_engine import (
+    ITaskEngine,
+    ITaskListener,
+    NewTask,
+    TaskChange,
+    TaskRecord,
+    TasksUnavailable,
+)
+from axolotl_server.calls.binding import ToolBinding
+from axolotl_server.calls.feature_method import RequestTarget
+from axolotl_server.eras.era import IEra
+from axolotl_server.features.tools import ToolMethods
+from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.lifecycle.outage_log import OutageLog
+from axolotl_server.messages.request import Request
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.tasks.task_call import Design, TaskCall, owner_of, share_digest
+from axolotl_server.tasks.task_runner import TaskOrigin, TaskRunner
+
+
+class TaskService(ITaskListener):
+    """What both designs of tasks have in common."""
+
+    def __init__(
+        self,
+        engine: ITaskEngine,
+        settings: TaskSettings,
+        tools: ToolMethods,
+        *,
+        era_of: Callable[[str], IEra],
+        deadlines: DeadlineTable,
+        ask_timeout_seconds: float,
+        bind: Callable[[ToolBinding], ToolBinding] | None = None,
+    ) -> None:
+        """Run tasks on an engine; `bind` replaces the layers around a tool that runs as a task."""
+        self.engine = engine
+        self._settings = settings
+        self._tools = tools
+        self._bind = bind
+        self._outages = OutageLog("The store of tasks", "tasks refused")
+        self.listeners: list[ITaskListener] = []
+        self.on_close: list[Callable[[], object]] = []
+        self.runner = TaskRunner(
+            self._run_tool,
+            era_of,
+            deadlines,
+            ask_timeout_seconds,
+            limits=dict,
+            restartable=_never,
+        )
+        self._working: asyncio.Task[None] | None = None
+
+    @property
+    def kept(self) -> int:
+        """The number of tasks, those that have ended included."""
+        return self.engine.kept
+
+    async def start(self, *, works: bool = True) -> None:
+        """Open the store, and begin to run tasks if this process does."""
+        await self.engine.open(self)
+        if works:
+            self._working = asyncio.ensure_future(self.engine.work(self.runner))
+
+    async def close(self) -> None:
+        """Stop the calls of tasks, and close the store."""
+        for callback in self.on_close:
+            callback()
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.wait((self._working,))
+        await self.engine.close()
+
+    def follows(self, task_id: str) -> bool:
+        return any(listener.follows(task_id) for listener in self.listeners)
+
+    def task_changed(self, change: TaskChange) -> None:
+        for listener in self.listeners:
+            listener.task_changed(change)
+        if not change.record.open:
+            self.runner.origins.pop(change.record.id, None)
+
+    async def submit(self, request: Request, design: Design, ttl_seconds: float | None) -> TaskRecord:
+        """Submit a call with the requested time to live, limited by the settings; raises Refused if it cannot run."""
+        assert request.target is not None
+        assert request.target.binding is not None
+        stored, longest = self.engine.durable, self._settings.ttl_seconds
+        task = NewTask(
+            self.owner(request, design),
+            request.target.binding.spec.name,
+            TaskCall.of(request, design, stored=stored).encode(),
+            longest if ttl_seconds is None else min(ttl_seconds, longest),
+            share_digest(request.exchange.share),
+        )
+        try:
+            record = await self.engine.submit(task)
+        except TasksUnavailable as error:
+            raise self._unavailable(error) from None
+        self._outages.recovered()
+        if not stored:
+            self.runner.origins[record.id] = TaskOrigin(request.exchange.principal, request.connection)
+        return record
+
+    async def find(self, task_id: str, request: Request, design: Design) -> TaskRecord:
+        """Find a task of a caller, or raise InvalidParams if there is none."""
+        try:
+            record = await self.engine.find(task_id, self.owner(request, design))
+        except TasksUnavailable as error:
+            raise self.unreadable(error) from None
+        if record is None:
+            raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
+        return record
+
+    def owner(self, request: Request, design: Design) -> bytes:
+        """Identify a caller; in the stateless design by its principal, not by its connection."""
+        connection = request.connection if design == "requested" else None
+        return owner_of(design, request.exchange.principal, connection)
+
+    def describe(self, record: TaskRecord, *, unit: Literal["", "Ms"] = "") -> dict[str, Any]:
+        """Describe a task in the form of the protocol; the extension appends the unit to the names of its times."""
+        description: dict[str, Any] = {
+            "taskId": record.id,
+            "status": record.status,
+            "createdAt": record.created_at,
+            "lastUpdatedAt": record.updated_at,
+            f"ttl{unit}": round(record.ttl_seconds * 1000),
+            f"pollInterval{unit}": round(self._settings.poll_interval_seconds * 1000),
+        }
+        return description if record.message is None else {**description, "statusMessage": record.message}
+
+    def _unavailable(self, error: TasksUnavailable) -> Refused:
+        self._outages.failed(str(error))
+        return Refused("Tasks cannot be started at the moment; try again", meta=self._retry)
+
+    def unreadable(self, error: TasksUnavailable) -> InternalError:
+        """Make the error for a request that cannot be answered without the store."""
+        self._outages.failed(str(error))
+        return InternalError("Tasks cannot be read at the moment; try again", data=self._retry)
+
+    @cached_property
+    def _retry(self) -> Mapping[str, Any]:
+        return {
+            "reason": "tasks_unavailable",
+            "retryAfterMs": round(self._settings.poll_interval_seconds * 1000),
+        }
+
+    async def _run_tool(self, request: Request) -> bytes | None:
+        """Run the call of a task; its form was checked when it was submitted."""
+        target = self._tools.locate(request)
+        if target.binding is not None:
+            binding = target.binding if self._bind is None else self._bind(target.binding)
+            target = RequestTarget(binding, b"{}" if target.raw == b"null" else target.raw)
+        request.target = target
+        return await self._tools.call(request)
+
+
+def _never(tool: str) -> bool:
+    return False

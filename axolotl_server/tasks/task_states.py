@@ -1,0 +1,46 @@
+"""The states of tasks: times, endings and refusals, which all engines share."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import Overloaded
+from axolotl_core.task_engine import Outcome
+from axolotl_server.settings.calls import TaskSettings
+
+_ENDINGS: Final = {
+    CancelReason.CLIENT: "The caller cancelled the task",
+    CancelReason.DISCONNECT: "The caller has disconnected",
+    CancelReason.TIMEOUT: "The task has expired",
+    CancelReason.SHUTDOWN: "The server is shutting down",
+    CancelReason.LOST: "The worker that ran it is gone",
+}
+
+
+def cancelled_by(reason: CancelReason) -> Outcome:
+    """Describe the end of a task that was cancelled."""
+    return Outcome("cancelled", _ENDINGS[reason])
+
+
+def now_text() -> str:
+    """Give the time in the form of the protocol."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def shutting_down(settings: TaskSettings) -> Overloaded:
+    """Make the error for a task that comes too late."""
+    return Overloaded("The server is shutting down; try again", settings.poll_interval_seconds)
+
+
+def too_many(settings: TaskSettings) -> Overloaded:
+    """Make the error for a task that exceeds the limit of the server."""
+    return Overloaded("There are too many tasks; try again later", settings.poll_interval_seconds)
+
+
+def too_many_of_one(settings: TaskSettings) -> Overloaded:
+    """Make the error for a task that exceeds the limit of its caller."""
+    limit = settings.maximum_per_principal
+    return Overloaded(
+        f"Too many tasks: one caller may have {limit}; try again when older ones have expired",
+        settings.poll_interval_seconds,
+    )

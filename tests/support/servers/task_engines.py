@@ -1,0 +1,99 @@
+"""Engines of tasks, opened for tests, with a runner that is a function."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.task_engine import ITaskEngine, ITaskRun, NewTask, TaskChange, TaskRecord
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.tasks.memory_engine import MemoryTaskEngine
+from tests.support.servers.serving import until
+
+ENGINES = ("memory",)
+
+
+class OpenEngine:
+    """An engine that records what it reports, and runs tasks with a function."""
+
+    def __init__(
+        self, engine: ITaskEngine, run: Callable[[ITaskRun], Awaitable[None]], tools: Mapping[str, int]
+    ) -> None:
+        self.engine = engine
+        self.tools = tools
+        self.changes: list[TaskChange] = []
+        self.runs = 0
+        self._run = run
+        self._working: asyncio.Task[None] | None = None
+        self.restartable = True
+
+    def begin_work(self) -> None:
+        """Run tasks from now on."""
+        self._working = asyncio.ensure_future(self.engine.work(self))
+
+    async def end_work(self) -> None:
+        """Run no more tasks."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.wait((self._working,))
+
+    async def run(self, run: ITaskRun) -> None:
+        self.runs += 1
+        await self._run(run)
+
+    def may_restart(self, tool: str) -> bool:
+        return self.restartable
+
+    async def began(self, runs: int) -> None:
+        """Wait until a number of runs have begun."""
+        await until(lambda: self.runs >= runs)
+
+    def follows(self, task_id: str) -> bool:
+        return True
+
+    def task_changed(self, change: TaskChange) -> None:
+        self.changes.append(change)
+
+    def seen(self, task_id: str) -> list[str]:
+        """Return the statuses that were reported."""
+        return [change.record.status for change in self.changes if change.is_status and change.record.id == task_id]
+
+    @property
+    def messages(self) -> list[bytes]:
+        """The messages that were reported."""
+        return [message for change in self.changes for message in change.messages]
+
+    async def tidy(self) -> None:
+        """Delete what has expired, if the engine does that only now and then."""
+
+    async def submit(self, task: NewTask) -> TaskRecord:
+        return await self.engine.submit(task)
+
+    async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
+        return await self.engine.find(task_id, owner)
+
+    async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
+        return await self.engine.of(owner, after, count)
+
+    async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
+        return await self.engine.answer(task_id, owner, answers)
+
+    async def cancel(self, task_id: str, owner: bytes | None, reason: CancelReason) -> TaskRecord | None:
+        return await self.engine.cancel(task_id, owner, reason)
+
+
+@asynccontextmanager
+async def opened(
+    kind: str, run: Callable[[ITaskRun], Awaitable[None]], *, works: bool = True, **settings: Any
+) -> AsyncIterator[OpenEngine]:
+    """Open an engine of a kind, and close it afterwards."""
+    engine = OpenEngine(MemoryTaskEngine(TaskSettings(**settings)), run, {"render": 0})
+    await engine.engine.open(engine)
+    if works:
+        engine.begin_work()
+    try:
+        yield engine
+    finally:
+        await engine.end_work()
+        await engine.engine.close()
