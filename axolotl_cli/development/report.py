@@ -24,20 +24,27 @@ class DevReport(WorkerLog):
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._directories = directories
-        self._offer: set[str] | None = None
+        self._offer: Mapping[str, str] | None = None
+        """The features, each with a digest of what clients see of it."""
 
     def started(self, worker: WorkerProcess) -> None:
         """Print nothing: an older worker may still answer requests."""
 
     def serving(self, workers: Sequence[WorkerProcess], seconds: float, *, is_reload: bool) -> None:
         description = workers[0].description
-        before, self._offer = self._offer, set(description["offer"])
+        before, now = self._offer, description["offer"]
+        self._offer = now
         counts = enumeration(counted(description["counts"]))
         if before is None:
             self._print_banner(description, counts)
             return
         changes = enumeration(
-            [*_named("new", self._offer - before), *_named("gone", before - self._offer)] or ["the same as before"]
+            [
+                *_named("new", now.keys() - before.keys()),
+                *_named("changed", {name for name in now.keys() & before.keys() if now[name] != before[name]}),
+                *_named("gone", before.keys() - now.keys()),
+            ]
+            or ["the same as before"]
         )
         print_status(
             typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(changes)}"

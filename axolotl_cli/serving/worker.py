@@ -107,10 +107,10 @@ class _Worker:
                 )
 
     def _print_calls(self) -> None:
-        from axolotl_cli.serving.worker_report import print_call
+        from axolotl_cli.serving.worker_report import log_call, print_call
 
-        if self._host.console is not None and self._host.settings.log.format != "json":
-            self._host.console.journal.listen(print_call)
+        if self._host.console is not None:
+            self._host.console.journal.listen(log_call if self._host.settings.log.format == "json" else print_call)
 
     def _report(self, listener: socket.socket, is_first: bool) -> None:
         """Report that the worker serves; the first one sends the socket that it opened."""

@@ -1,5 +1,6 @@
 """Reports of a worker: its features, problems and, in development, its calls."""
 
+import logging
 import socket
 import time
 import traceback
@@ -31,7 +32,7 @@ def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
         "url": url_of(host.settings.http, listener),
         "console": None if host.console is None else host.console.link(url_of(host.settings.http, listener)),
         "counts": counts_in(host),
-        "offer": sorted(f"{spec.kind} {spec.name}" for specs in lists.values() for spec in specs),
+        "offer": {f"{spec.kind} {spec.name}": _digest([spec]) for specs in lists.values() for spec in specs},
         "lists": {kind: _digest(specs) for kind, specs in lists.items() if kind in host.roles.offers},
     }
 
@@ -76,6 +77,7 @@ def _traceback(error: BaseException) -> list[str]:
     return "".join(summary.format(chain=False)).rstrip().splitlines()
 
 
+_log: Final = logging.getLogger("axolotl")
 _CONSOLE_CLIENT: Final = "axolotl-console"
 _COLORS: Final = {"ok": "green", "input_required": "cyan", "cancelled": "yellow", "timeout": "yellow"}
 _OUTCOME_WIDTH: Final = 17
@@ -84,9 +86,25 @@ _NAME_WIDTH: Final = 24
 
 def print_call(record: "CallRecord") -> None:
     """Print a request that has ended, unless the console's own page sent it."""
-    if record.outcome is None or (record.kind is None and (record.client or "").startswith(_CONSOLE_CLIENT)):
+    if not _is_shown(record):
         return
     print_status(format_call(record))
+
+
+def log_call(record: "CallRecord") -> None:
+    """Log a request in the same way, for a log of JSON lines."""
+    if not _is_shown(record):
+        return
+    what = record.name if record.kind is not None else record.method
+    caller = f" for {who}" if (who := _who(record)) else ""
+    arguments = "" if record.arguments is None else f" {bytes(record.arguments).decode()}"
+    _log.info("%s: %s in %s%s%s", what, record.outcome, _duration(record.seconds or 0.0), caller, arguments)
+
+
+def _is_shown(record: "CallRecord") -> bool:
+    """Whether a request has ended and does not come from the console's own page."""
+    is_console = record.kind is None and (record.client or "").startswith(_CONSOLE_CLIENT)
+    return record.outcome is not None and not is_console
 
 
 def format_call(record: "CallRecord") -> str:

@@ -236,6 +236,31 @@ def test_sessions_and_questions_go_on(processes: Processes, tmp_path: Path) -> N
     assert project.request("tools/call", again)["result"]["content"][0]["text"] == "twoAnn"
 
 
+def test_json_lines(processes: Processes, tmp_path: Path) -> None:
+    """With a log of JSON lines, each call is one of them; Ctrl-C is not reported as another signal."""
+    (tmp_path / "axolotl.toml").write_text('[profile.dev.log]\nformat = "json"\n', encoding="utf-8")
+    project = Project(processes, tmp_path, "--show-arguments").begin()
+    project.call("version", password="hunter2", note="hello")
+    line = project.server.read_until("tester 9").splitlines()[-1]
+    found = json.loads(line)
+    assert found["message"].startswith("version: ok in ")
+    assert "for tester 9" in found["message"]
+    assert "hunter2" not in line
+    project.server.signal(signal.SIGINT)
+    code, _, rest = project.server.end()
+    assert code == 0
+    assert "SIGTERM" not in rest
+
+
+def test_changed_descriptions(processes: Processes, tmp_path: Path) -> None:
+    """A reload names features whose description or schema changed."""
+    project = Project(processes, tmp_path).begin()
+    changed = code("one").replace("    return VERSION\n", '    """Another text."""\n    return VERSION\n', 1)
+    assert changed != code("one")
+    assert "3 tools, changed: tool version" in project.save(changed)
+    assert "3 tools, the same as before" in project.save(changed + "\n# a comment\n")
+
+
 def test_show_arguments(processes: Processes, tmp_path: Path) -> None:
     """With the option, the line of a call has its arguments, except sensitive ones."""
     project = Project(processes, tmp_path, "--show-arguments").begin()
