@@ -11,6 +11,9 @@ from axolotl_cli.text import escape_controls, one_line
 if TYPE_CHECKING:
     from axolotl_server.settings.server import LogSettings
 
+_CHATTY = ("httpcore", "httpcore2", "httpx", "httpx2", "urllib3")
+"""Libraries that log the URL of each request, which may contain arguments of calls and secrets."""
+
 
 class LineFormatter(logging.Formatter):
     """Keeps each message on one line, so that no caller can forge another."""
@@ -47,6 +50,8 @@ def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
     logging.getLogger().setLevel(number)
     # The command itself reports that the server starts and stops, and warnings are about what clients send.
     logging.getLogger("uvicorn").setLevel(max(number, logging.ERROR))
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(number, logging.WARNING))
     for name, own in settings.levels.items() if settings is not None else ():
         logging.getLogger(name).setLevel(levels[own.upper()])
 

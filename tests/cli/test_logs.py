@@ -4,6 +4,7 @@ import io
 import logging
 import re
 
+import httpx2
 import pytest
 
 from axolotl_cli.logs import LineFormatter, set_log_level, start_logging
@@ -59,6 +60,19 @@ def test_levels(pristine: None, capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert [line.rpartition(" ")[2] for line in captured.err.splitlines()] == ["two"]
+
+
+def test_urls_of_http_clients_are_not_logged(pristine: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """HTTP clients, which log URLs with their queries, log warnings only, unless the settings say otherwise."""
+    for level in ("info", "debug"):
+        start_logging(level, load_settings().log)
+        with httpx2.Client(transport=httpx2.MockTransport(lambda request: httpx2.Response(200))) as client:
+            client.get("https://api.example.com/?key=secret")
+        logging.getLogger("httpx").info("GET https://api.example.com/?key=secret")
+    assert "secret" not in capsys.readouterr().err
+    start_logging("info", load_settings(flags={"log": {"levels": {"httpx": "info"}}}).log)
+    logging.getLogger("httpx").info("GET https://api.example.com/?key=secret")
+    assert "secret" in capsys.readouterr().err
 
 
 def test_levels_of_single_loggers(pristine: None) -> None:
