@@ -156,7 +156,7 @@ class ServerAssembly:
     def observation(self) -> "Observation | None":
         """Traces, metrics and structured logs, if any of them is enabled."""
         telemetry, metrics, log = self.settings.telemetry, self.settings.metrics, self.settings.log
-        if not (telemetry.traces or telemetry.metrics or metrics.enabled or log.format == "json"):
+        if not (telemetry.traces or telemetry.metrics or telemetry.logs or metrics.enabled or log.format == "json"):
             return None
         from axolotl_server.observation.observation import make_observation
 

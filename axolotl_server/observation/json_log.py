@@ -27,9 +27,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        call = getattr(record, "axolotl_call", None) or CURRENT_CALL.get()
-        if isinstance(call, ToolCall):
-            fields |= self._call_fields(call)
+        fields |= call_fields(record, subject=self._subject)
         fields |= _span_fields()
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
@@ -37,16 +35,21 @@ class JsonFormatter(logging.Formatter):
             fields["stack"] = self.formatStack(record.stack_info)
         return json.dumps(fields)
 
-    def _call_fields(self, call: ToolCall) -> dict[str, str]:
-        fields = {"kind": str(call.spec.kind), "name": call.spec.name, "request_id": str(call.request_id)}
-        if call.reference is not None:
-            fields["reference"] = call.reference
-        trace = call.trace
-        if trace is not None:
-            fields["trace_id"] = trace.trace_id
-        if self._subject:
-            fields["subject"] = call.principal.subject
-        return fields
+
+def call_fields(record: logging.LogRecord, *, subject: bool) -> dict[str, str]:
+    """Describe the call that a record belongs to, if there is one."""
+    call = getattr(record, "axolotl_call", None) or CURRENT_CALL.get()
+    if not isinstance(call, ToolCall):
+        return {}
+    fields = {"kind": str(call.spec.kind), "name": call.spec.name, "request_id": str(call.request_id)}
+    if call.reference is not None:
+        fields["reference"] = call.reference
+    trace = call.trace
+    if trace is not None:
+        fields["trace_id"] = trace.trace_id
+    if subject:
+        fields["subject"] = call.principal.subject
+    return fields
 
 
 def _time_of(record: logging.LogRecord) -> str:

@@ -53,6 +53,7 @@ class Observation:
     """Functions that block until everything is sent."""
     flush_seconds: float = 0.0
     on_close: list[Callable[[], object]] = field(default_factory=list)
+    sends_logs: bool = False
 
     def watch_refusals(self, refused: Mapping[int, int]) -> None:
         """Count the HTTP requests that an application refuses, by status."""
@@ -62,7 +63,7 @@ class Observation:
 
     async def close(self) -> None:
         """Send the remaining telemetry if there was any request, and release the server."""
-        if self.flushes and self.values.operations.read():
+        if self.flushes and (self.sends_logs or self.values.operations.read()):
             await flush(self.flushes, self.flush_seconds)
         for close in self.on_close:
             close()
@@ -72,13 +73,22 @@ def make_observation(
     settings: ServerSettings, feature_methods: "Callable[[], Mapping[str, FeatureMethod]]"
 ) -> Observation:
     """Make the telemetry; raises ConfigurationError if a library is missing or an exporter cannot be made."""
-    layers: list[ILayer] = [CurrentCallLayer()] if settings.log.format == "json" else []
     telemetry, values = settings.telemetry, MetricValues()
-    if not (telemetry.traces or telemetry.metrics or settings.metrics.enabled):
-        return Observation(layers=layers, values=values)
-    page = _page(settings, values) if settings.metrics.enabled else None
+    layers: list[ILayer] = [CurrentCallLayer()] if settings.log.format == "json" or telemetry.logs else []
     flushes: list[Callable[[], object]] = []
     on_close: list[Callable[[], object]] = []
+    if telemetry.logs:
+        _send_logs(settings, flushes, on_close)
+    if not (telemetry.traces or telemetry.metrics or settings.metrics.enabled):
+        return Observation(
+            layers=layers,
+            values=values,
+            flushes=flushes,
+            flush_seconds=telemetry.flush_seconds,
+            on_close=on_close,
+            sends_logs=telemetry.logs,
+        )
+    page = _page(settings, values) if settings.metrics.enabled else None
     try:
         spans = _spans(settings, flushes) if telemetry.traces else None
         if telemetry.metrics:
@@ -94,7 +104,29 @@ def make_observation(
         flushes=flushes,
         flush_seconds=telemetry.flush_seconds,
         on_close=on_close,
+        sends_logs=telemetry.logs,
     )
+
+
+def _send_logs(
+    settings: ServerSettings, flushes: list[Callable[[], object]], on_close: list[Callable[[], object]]
+) -> None:
+    """Send the records of all loggers from now on."""
+    try:
+        from axolotl_server.observation.otel_logs import OtelHandler, logger_provider
+
+        provider = logger_provider(settings.server)
+    except ImportError as error:
+        if error.name is not None and error.name.startswith("opentelemetry.sdk._logs"):  # not a stable API yet
+            raise ConfigurationError(
+                "Setting telemetry.logs does not work with the installed version of opentelemetry-sdk: install 1.45, "
+                "or turn the setting off"
+            ) from error
+        raise ConfigurationError.missing_extra("Setting telemetry.logs", "otel") from error
+    _add_flush(provider, flushes)
+    handler = OtelHandler(provider, subject=settings.log.subject)
+    logging.getLogger().addHandler(handler)
+    on_close.append(lambda: logging.getLogger().removeHandler(handler))
 
 
 def _page(settings: ServerSettings, values: MetricValues) -> "MetricsPage":

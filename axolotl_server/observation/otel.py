@@ -11,9 +11,10 @@ from msgspec import UNSET
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
-from opentelemetry.environment_variables import OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER
+from opentelemetry.environment_variables import OTEL_LOGS_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER
 from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
 from opentelemetry.sdk.environment_variables import (
+    OTEL_EXPORTER_OTLP_LOGS_PROTOCOL,
     OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
     OTEL_EXPORTER_OTLP_PROTOCOL,
     OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
@@ -234,12 +235,17 @@ def _attributes_of(request: Request) -> dict[str, str]:
     return attributes
 
 
-Signal: TypeAlias = Literal["traces", "metrics"]
+Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 
-_CHOICE: Final[dict[Signal, str]] = {"traces": OTEL_TRACES_EXPORTER, "metrics": OTEL_METRICS_EXPORTER}
+_CHOICE: Final[dict[Signal, str]] = {
+    "traces": OTEL_TRACES_EXPORTER,
+    "metrics": OTEL_METRICS_EXPORTER,
+    "logs": OTEL_LOGS_EXPORTER,
+}
 _PROTOCOL: Final[dict[Signal, str]] = {
     "traces": OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
     "metrics": OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
+    "logs": OTEL_EXPORTER_OTLP_LOGS_PROTOCOL,
 }
 _OTLP: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
@@ -294,9 +300,9 @@ def tracer_provider(identity: ServerIdentity) -> trace.TracerProvider:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    provider = TracerProvider(resource=_resource(identity), shutdown_on_exit=False)
+    provider = TracerProvider(resource=resource_of(identity), shutdown_on_exit=False)
     for make in exporters_of("traces"):
-        provider.add_span_processor(BatchSpanProcessor(_made(make)))
+        provider.add_span_processor(BatchSpanProcessor(make_exporter(make)))
     trace.set_tracer_provider(provider)
     return provider
 
@@ -309,21 +315,22 @@ def meter_provider(identity: ServerIdentity) -> metrics.MeterProvider:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 
-    made = [_made(make) for make in exporters_of("metrics")]
+    made = [make_exporter(make) for make in exporters_of("metrics")]
     readers = [one if isinstance(one, MetricReader) else PeriodicExportingMetricReader(one) for one in made]
-    provider = MeterProvider(readers, resource=_resource(identity), shutdown_on_exit=False)
+    provider = MeterProvider(readers, resource=resource_of(identity), shutdown_on_exit=False)
     metrics.set_meter_provider(provider)
     return provider
 
 
-def _made(make: Any) -> Any:
+def make_exporter(make: Any) -> Any:
+    """Make an exporter; raises ConfigurationError if that fails."""
     try:
         return make()
     except Exception as error:
         raise ConfigurationError(f"The exporter {make.__name__} cannot be made: {error}") from error
 
 
-def _resource(identity: ServerIdentity) -> Any:
+def resource_of(identity: ServerIdentity) -> Any:
     """Describe the server: by the environment variables, or by its own name and version."""
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 

@@ -74,7 +74,7 @@ class LogSettings(Section):
     subject: bool = False
     """Whether JSON lines about a call include the subject of the caller."""
     levels: dict[str, Annotated[Literal["debug", "info", "warning", "error"], LOWER_CASE]] = Field({})
-    """The lowest level of single loggers, by name, such as `httpx = "warning"`."""
+    """The lowest level of single loggers, by name, such as `acme = "debug"`. HTTP clients log warnings unless set."""
 
 
 class TelemetrySettings(Section):
@@ -84,6 +84,8 @@ class TelemetrySettings(Section):
     """Whether to record a span for every request."""
     metrics: bool = False
     """Whether to send metrics."""
+    logs: bool = False
+    """Whether to send log records, with the trace and the call that they belong to."""
     flush_seconds: float = Field(2.0, ge=0)
     """How long a shutdown waits until telemetry is sent."""
 

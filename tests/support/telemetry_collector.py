@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -16,6 +17,7 @@ class Collector:
     def __init__(self) -> None:
         self.traces: list[ExportTraceServiceRequest] = []
         self.metrics: list[ExportMetricsServiceRequest] = []
+        self.logs: list[ExportLogsServiceRequest] = []
         self.resources: list[Any] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -36,6 +38,12 @@ class Collector:
         """The names of all received metrics."""
         scopes = (scope for one in self.metrics for found in one.resource_metrics for scope in found.scope_metrics)
         return {metric.name for scope in scopes for metric in scope.metrics}
+
+    @property
+    def log_records(self) -> list[Any]:
+        """All received log records."""
+        scopes = (scope for one in self.logs for found in one.resource_logs for scope in found.scope_logs)
+        return [record for scope in scopes for record in scope.log_records]
 
     @property
     def services(self) -> set[str]:
@@ -64,6 +72,8 @@ class Collector:
                     body = gzip.decompress(body)
                 if self.path == "/v1/traces":
                     collector.traces.append(ExportTraceServiceRequest.FromString(body))
+                elif self.path == "/v1/logs":
+                    collector.logs.append(ExportLogsServiceRequest.FromString(body))
                 else:
                     collector.metrics.append(ExportMetricsServiceRequest.FromString(body))
                 self.send_response(200)

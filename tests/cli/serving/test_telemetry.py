@@ -53,6 +53,78 @@ def test_everything_is_sent_before_the_end(processes: Processes, target: str) ->
     assert collector.services == {"adder"}
 
 
+LOGGING = """
+import logging
+
+from dependency_injector import containers, providers
+
+from axolotl_core import tool
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    logging.getLogger("acme").warning("adding", extra={"secret": "hunter2"})
+    if a < 0:
+        raise ValueError("hunter2 is in the traceback only")
+    return a + b
+
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object(add))
+"""
+
+
+def attributes_of(record: Any) -> dict[str, str]:
+    return {pair.key: pair.value.string_value for pair in record.attributes}
+
+
+def test_logs_are_sent(processes: Processes, tmp_path: Path) -> None:
+    """Log records are sent with severity, call and trace; neither arguments nor `extra`; stderr stays as it is."""
+    (tmp_path / "tools.py").write_text(LOGGING, encoding="utf-8")
+    with Collector() as collector:
+        variables: dict[str, Any] = {
+            **BOTH,
+            "AXOLOTL_TELEMETRY__LOGS": "true",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        }
+        server = processes.start("serve", str(tmp_path / "tools.py"), **variables)
+        assert add(server)["structuredContent"] == {"result": 5}
+        assert server.ask("tools/call", name="add", arguments={"a": -1, "b": 3})["isError"]
+        code, stdout, stderr = server.end()
+    assert (code, stdout) == (0, ""), stderr
+    assert "acme: adding" in stderr
+    first, second, failed = [one for one in collector.log_records if one.severity_number >= 13]
+    assert (first.body.string_value, first.severity_text) == ("adding", "WARNING")
+    assert attributes_of(first)["axolotl.name"] == attributes_of(second)["axolotl.name"] == "add"
+    spans = {
+        span.span_id
+        for one in collector.traces
+        for found in one.resource_spans
+        for scope in found.scope_spans
+        for span in scope.spans
+    }
+    assert first.span_id in spans
+    assert first.trace_id != second.trace_id
+    assert "hunter2" not in str(attributes_of(first))
+    assert attributes_of(failed)["exception.type"] == "ValueError"
+    assert "in add" in attributes_of(failed)["exception.stacktrace"]
+
+
+def test_logs_without_a_collector(processes: Processes, target: str) -> None:
+    """Failures to send are on stderr, cause no further records, and a server with logs only ends in time."""
+    variables: dict[str, Any] = {
+        "AXOLOTL_TELEMETRY__LOGS": "true",
+        "AXOLOTL_TELEMETRY__FLUSH_SECONDS": "0.2",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+        "OTEL_BLRP_MAX_QUEUE_SIZE": "16",
+        "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE": "8",
+    }
+    server = processes.start("serve", target, **variables)
+    add(server)
+    code, stdout, _ = server.end()
+    assert (code, stdout) == (0, "")
+
+
 def test_nobody_waits_for_a_collector_that_is_not_there(processes: Processes, target: str) -> None:
     """A server ends in time although nothing can be sent, and logs that telemetry was lost."""
     variables: dict[str, Any] = {
