@@ -59,9 +59,11 @@ class ChosenTarget(msgspec.Struct, frozen=True):
     ) -> ServerHost:
         """Import the container and prepare a server; `adapt` changes its settings last."""
         container = load_container(self.name)
-        return ServerHost(
+        host = ServerHost(
             container, flags=self.flags, file=self.file, toolsets=self.toolsets, adapt=adapt, is_audited=is_audited
         )
+        host.target = self.name
+        return host
 
 
 def resolve_target(

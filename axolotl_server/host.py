@@ -73,6 +73,8 @@ class ServerHost:
     redis: "RedisClient | None" = None
     authenticator: "IAuthenticator | None" = None
     """Authenticates HTTP requests instead of the settings `auth`."""
+    target: str | None = None
+    """The target that the container was loaded from; None if it was not loaded by name."""
 
     def __init__(
         self,

@@ -2,9 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from axolotl_core.errors import ConfigurationError
@@ -15,16 +15,23 @@ from axolotl_server.console.journal import CallObserver, CallRecord, Journal
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import is_loopback
 
+Activity: TypeAlias = Callable[[], Mapping[str, Any]]
+"""Describes what runs now."""
+
 _BATCH_SECONDS: Final = 0.1
+_CHECK_SECONDS: Final = 2.0
 _MAX_PENDING: Final = 1000
 
 
 class Feed:
     """Sends records to a page in batches; a slow page is told how many it missed."""
 
-    def __init__(self, stream: EventStream, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, stream: EventStream, loop: asyncio.AbstractEventLoop, activity: Activity) -> None:
         self._stream = stream
         self._loop = loop
+        self._activity = activity
+        self._last_activity: Mapping[str, Any] = {}
+        self._checking: asyncio.TimerHandle | None = None
         self._pending: dict[int, CallRecord] = {}
         self._missed = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -45,8 +52,9 @@ class Feed:
 
     def close(self) -> None:
         """Stop sending."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._checking):
+            if timer is not None:
+                timer.cancel()
 
     def _send_batch(self) -> None:
         if self._stream.waiting:
@@ -55,7 +63,22 @@ class Feed:
         self._timer = None
         calls, self._pending = tuple(self._pending.values()), {}
         missed, self._missed = self._missed, 0
-        self.send("calls", calls=calls, missed=missed)
+        self.send("calls", calls=calls, missed=missed, activity=self.activity())
+
+    def activity(self) -> Mapping[str, Any]:
+        """Return what runs now, for a message that is sent at once."""
+        self._last_activity = self._activity()
+        return self._last_activity
+
+    def check_later(self) -> None:
+        """Send changes that no call causes from now on, such as a session that expires or abandoned code that ends."""
+        self._checking = self._loop.call_later(_CHECK_SECONDS, self._check_activity)
+
+    def _check_activity(self) -> None:
+        self.check_later()
+        before = self._last_activity
+        if not self._stream.waiting and self.activity() != before:
+            self.send("activity", activity=self._last_activity)
 
 
 CONSOLE_PATH: Final = "/console"
@@ -71,7 +94,6 @@ class Console:
         """Sent by the page with every request for data; the link that the server prints contains it."""
         self.journal = Journal(recent_calls)
         self.observer = CallObserver(self.journal, show_arguments=show_arguments)
-        self.shows_arguments = show_arguments
         self.instance_id: Final = secrets.token_hex(4)
         """Tells a page that reconnects whether it reaches the same process."""
         self._problem: str | None = None
@@ -110,7 +132,14 @@ class Console:
     def _greet(self, feed: Feed) -> Callable[[], None]:
         running = [record for record, _ in zip(self.journal.running(), range(_MAX_RUNNING_SHOWN), strict=False)]
         calls = [*self.journal.recent, *running]
-        feed.send("hello", instance_id=self.instance_id, calls=calls, problem=self._problem)
+        feed.send(
+            "hello",
+            instance_id=self.instance_id,
+            calls=calls,
+            problem=self._problem,
+            activity=feed.activity(),
+        )
+        feed.check_later()
         return self.journal.listen(feed.add)
 
 

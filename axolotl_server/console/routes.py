@@ -1,21 +1,13 @@
 """The routes at `/console`: the page with its files, its data and its events."""
 
 import asyncio
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from hmac import compare_digest
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from msgspec.structs import asdict
-
-from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.policies.quota import QuotaRule
-from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
-from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.event_stream import EventStream, KeepAlive
 from axolotl_server.asgi.http import (
@@ -29,13 +21,9 @@ from axolotl_server.asgi.http import (
     send_json,
     until_client_leaves,
 )
-from axolotl_server.calls.binding import Binding
 from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
+from axolotl_server.console.description import describe_activity, describe_principal, describe_server
 from axolotl_server.host import ServerHost
-from axolotl_server.layers.call_ending import ObserverLayer
-from axolotl_server.methods.lifecycle import TASKS_EXTENSION
-from axolotl_server.quotas import quota_rules
-from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.urls import is_loopback
 
@@ -124,75 +112,6 @@ def _type_of(name: str) -> bytes:
     return kind if kind.startswith(b"image/") else kind + b"; charset=utf-8"
 
 
-def describe_server(host: ServerHost) -> dict[str, Any]:
-    """Describe the server, its limits and its features."""
-    settings = host.settings
-    rules = quota_rules(settings.quotas)
-    return {
-        "server": {"name": settings.server.name, "title": settings.server.title, "version": settings.server.version},
-        "protocol": {
-            "endpoint": settings.http.path,
-            "version": LATEST_STATELESS_REVISION.name,
-            "version_key": PROTOCOL_VERSION_KEY,
-            "capabilities_key": CLIENT_CAPABILITIES_KEY,
-            "client_key": CLIENT_INFO_KEY,
-            "log_level_key": LOG_LEVEL_KEY,
-            "tasks_extension": TASKS_EXTENSION,
-            "offers": sorted(host.roles.offers),
-        },
-        "limits": {
-            "max_inflight": settings.limits.max_inflight,
-            "max_concurrency": settings.limits.max_concurrency,
-            "max_message_bytes": settings.limits.max_message_bytes,
-            "threads": settings.limits.threads,
-            "drain_seconds": settings.http.drain_seconds,
-        },
-        "tools": dict(_features(host.catalogue.bindings(), rules)),
-        "prompts": dict(_features(host.prompts.bindings(), rules)),
-        "resources": dict(_features([*host.resources.bindings(), *host.templates.bindings()], rules)),
-    }
-
-
-def _named(client: Implementation | None) -> str | None:
-    return None if client is None else f"{client.name} {client.version}"[:120]
-
-
-def describe_sessions(sessions: Iterable[Session]) -> list[dict[str, Any]]:
-    """Describe sessions, without their IDs, which would let anybody take them over."""
-    now = time.monotonic()
-    return [
-        {
-            "id": sha256(session.id).hexdigest()[:8],
-            "client": _named(session.client),
-            "revision": None if session.era is None else session.era.revision.name,
-            "subject": session.principal.subject,
-            "idle_seconds": round(now - session.last_used, 1),
-            "running": len(session.calls),
-            "in_use": session.in_use,
-        }
-        for session in sessions
-    ]
-
-
-def _features(
-    bindings: Iterable[Binding[FeatureSpec]], rules: Iterable[QuotaRule]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    for binding in bindings:
-        spec = binding.spec
-        yield (
-            spec.name,
-            {
-                "toolset": spec.toolset,
-                "limits": asdict(spec.limits),
-                "layers": [type(layer).__name__ for layer in binding.layers if not isinstance(layer, ObserverLayer)],
-                "cost": spec.feature.cost,
-                "quotas": [f"{rule.name}: {rule.limit}" for rule in rules if rule.concerns(spec)],
-                "scopes": sorted(spec.feature.scopes),
-                "task_support": spec.tool.task_support if isinstance(spec, ToolSpec) else None,
-            },
-        )
-
-
 _PAGE = "console.html"
 
 
@@ -220,14 +139,11 @@ class ConsoleRoutes:
         return {path: Route(_local_only(serve)) for path, serve in served.items()}
 
     async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        await self._admit(headers)
+        principal = await self._admit(headers)
         state = {
             **describe_server(self._host),
             "instance_id": self._console.instance_id,
-            "shows_arguments": self._console.shows_arguments,
-            "running": len(self._host.handler.inflight),
-            "zombies": len(self._host.handler.inflight.zombies),
-            "sessions": describe_sessions(() if self.sessions is None else self.sessions.all()),
+            "principal": describe_principal(principal),
         }
         await send_json(send, 200, encode(state), list(PAGE_HEADERS))
 
@@ -237,17 +153,20 @@ class ConsoleRoutes:
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
-        with self.sessions.other_connection(stream.abandon), self._console.subscribed(Feed(stream, loop)):
+        feed = Feed(stream, loop, self._activity)
+        with self.sessions.other_connection(stream.abandon), self._console.subscribed(feed):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
                 await stream.run()
             finally:
                 watcher.cancel()
 
-    async def _admit(self, headers: Mapping[bytes, bytes]) -> None:
+    async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
-        if self._gate is not None:
-            await self._gate.admit(headers.get(b"authorization"))
+        return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
+
+    def _activity(self) -> dict[str, Any]:
+        return describe_activity(self._host, () if self.sessions is None else self.sessions.all())
 
 
 def _local_only(serve: ServeRoute) -> ServeRoute:

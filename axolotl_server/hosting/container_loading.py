@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dependency_injector import containers, providers
 
@@ -24,9 +24,27 @@ def load_container(target: str) -> containers.Container:
     The attribute may be a container class, a container, or a function that makes one. If there is no such module or
     attribute, or it is not a container, a ConfigurationError says so.
     """
-    place, _, attribute = target.rpartition(":") if _has_attribute(target) else (target, "", "")
+    place, attribute = _split(target)
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
     return _container_of(_attribute_of(module, attribute, target), target)
+
+
+class ImportPath(NamedTuple):
+    """How code imports a container."""
+
+    module: str
+    attribute: str
+    is_called: bool
+    """Whether the attribute has to be called to get the container."""
+
+
+def import_path(target: str) -> ImportPath:
+    """Return how a test imports the container of a target that was loaded, from the directory of its file."""
+    place, attribute = _split(target)
+    name = Path(place).stem if place.endswith(".py") else place
+    module = sys.modules[name]
+    attribute = attribute or next(name for name in _DEFAULT_NAMES if hasattr(module, name))
+    return ImportPath(name, attribute, not _is_container(_attribute_of(module, attribute, target)))
 
 
 async def start_resources(container: containers.Container) -> None:
@@ -48,6 +66,12 @@ def _is_idle(provider: Any) -> bool:
 
 def _has_attribute(target: str) -> bool:
     return ":" in target and not target.rpartition(":")[2].startswith(("/", "\\"))
+
+
+def _split(target: str) -> tuple[str, str]:
+    """Separate the module or file of a target from the attribute, which can be missing."""
+    place, _, attribute = target.rpartition(":") if _has_attribute(target) else (target, "", "")
+    return place, attribute
 
 
 def _import_module(name: str) -> ModuleType:

@@ -8,7 +8,8 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ _KEYS: Final[Mapping[str, tuple[str, int, str]]] = {
     "Space": ("Space", 32, " "),
     "ArrowDown": ("ArrowDown", 40, ""),
     "ArrowUp": ("ArrowUp", 38, ""),
+    "ArrowRight": ("ArrowRight", 39, ""),
 }
 
 
@@ -52,6 +54,7 @@ class Browser:
         self._ids = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._sessions: dict[str, Page] = {}
+        self._downloads = asyncio.Queue[Path]()
 
     async def start(self) -> None:
         """Start the process and connect to its pipes."""
@@ -80,7 +83,8 @@ class Browser:
         where = {"url": "about:blank", "browserContextId": context["browserContextId"]}
         target = await self.say("Target.createTarget", **where)
         session = await self.say("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        page = self._sessions[session["sessionId"]] = Page(self, session["sessionId"])
+        page = Page(self, session["sessionId"], context["browserContextId"])
+        self._sessions[session["sessionId"]] = page
         for domain in ("Page", "Runtime", "Log", "Network"):
             await page.say(f"{domain}.enable")
         return page
@@ -96,6 +100,12 @@ class Browser:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             return await answered
 
+    async def downloaded(self) -> str:
+        """Wait for the next download of a page that may save files, and return its content."""
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            file = await self._downloads.get()
+        return await asyncio.to_thread(file.read_text, "utf-8")
+
     async def close(self) -> None:
         """End the process and all of its children."""
         self._reading.cancel()
@@ -110,6 +120,8 @@ class Browser:
                 self._settle(message)
             elif message.get("sessionId") in self._sessions:
                 self._sessions[message["sessionId"]].hear(message["method"], message["params"])
+            elif message["method"] == "Browser.downloadProgress" and message["params"]["state"] == "completed":
+                self._downloads.put_nowait(Path(message["params"]["filePath"]))
 
     def _settle(self, message: Mapping[str, Any]) -> None:
         answered = self._answers.pop(message["id"])
@@ -124,10 +136,13 @@ class Browser:
 class Page:
     """A page that tests use like a person: by reading and with the keyboard."""
 
-    def __init__(self, browser: Browser, session: str) -> None:
+    def __init__(self, browser: Browser, session: str, context: str) -> None:
         self._browser = browser
         self._session = session
+        self.context = context
+        """The browser context of the page."""
         self._loaded = asyncio.Event()
+        self._paused = asyncio.Queue[str]()
         self.complaints: list[str] = []
         """Script errors and violations of the security policy."""
 
@@ -142,6 +157,8 @@ class Page:
         elif method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description") or details["text"])
+        elif method == "Fetch.requestPaused":
+            self._paused.put_nowait(params["requestId"])
         elif method == "Log.entryAdded" and params["entry"]["source"] in ("security", "javascript"):
             self.complaints.append(params["entry"]["text"])
 
@@ -206,6 +223,31 @@ class Page:
             if words in passed[-1]:
                 return
         raise AssertionError(f"{words!r} cannot be reached with Tab; there are {passed}")
+
+    @asynccontextmanager
+    async def answering(self, urls: str, status: int, body: Any) -> AsyncIterator[None]:
+        """Answer the next request to certain URLs instead of the server."""
+        await self.say("Fetch.enable", patterns=[{"urlPattern": urls}])
+        answering = asyncio.ensure_future(self._answer(status, json.dumps(body).encode()))
+        yield
+        await answering
+        await self.say("Fetch.disable")
+
+    async def _answer(self, status: int, body: bytes) -> None:
+        headers = [{"name": "Content-Type", "value": "application/json"}]
+        answer = {"responseCode": status, "responseHeaders": headers, "body": base64.b64encode(body).decode()}
+        await self.say("Fetch.fulfillRequest", requestId=await self._paused.get(), **answer)
+
+    async def allow_downloads(self, directory: Path) -> None:
+        """Save the files that the page offers in a directory."""
+        where = {"downloadPath": str(directory), "browserContextId": self.context}
+        await self._browser.say("Browser.setDownloadBehavior", behavior="allow", eventsEnabled=True, **where)
+
+    async def allow_clipboard(self) -> None:
+        """Allow the page to read and write the clipboard, as if its window were in front."""
+        permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        await self._browser.say("Browser.grantPermissions", permissions=permissions, browserContextId=self.context)
+        await self.say("Emulation.setFocusEmulationEnabled", enabled=True)
 
     async def look_like(self, *, width: int, height: int = 900, dark: bool = False) -> None:
         """Set the size of the window and the preferred color scheme."""

@@ -1,12 +1,13 @@
-"""A browser per module, and a server with a console."""
+"""A browser per module, and servers with a console."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
+from tests.browser import sample, shop
 from tests.browser.chromium import Browser, Page, find_chromium
-from tests.browser.sample import Container
+from tests.browser.steps import open_console
 from tests.support.servers.console_server import ConsoleServer, serving_console
 
 
@@ -25,7 +26,15 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def kitchen() -> AsyncIterator[ConsoleServer]:
     """The sample server."""
-    async with serving_console(Container()) as server:
+    async with serving_console(sample.Container()) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def store() -> AsyncIterator[ConsoleServer]:
+    """The shop, loaded by name and with visible arguments."""
+    async with serving_console(shop.Container(), show_arguments=True) as server:
+        server.host.target = "tests.browser.shop:Container"
         yield server
 
 
@@ -37,10 +46,12 @@ async def tab(browser: Browser) -> Page:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(tab: Page, kitchen: ConsoleServer) -> Page:
-    """The console, reloaded and ready."""
-    tab.complaints.clear()
-    await tab.look_like(width=1400)
-    await tab.goto("about:blank")  # a link that differs only after the # loads nothing
-    await tab.goto(kitchen.link)
-    await tab.until("document.querySelectorAll('.entry').length >= 13")
-    return tab
+    """The console of the sample server, reloaded and ready."""
+    return await open_console(tab, kitchen.link)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def counter(tab: Page, store: ConsoleServer) -> Page:
+    """The console of the shop, reloaded and ready."""
+    shop.Finish.reset()
+    return await open_console(tab, store.link)

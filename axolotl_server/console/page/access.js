@@ -10,6 +10,7 @@ export class Access {
   }
 
   // The link ends with #token=…, which a browser sends to nobody. The token is kept for a reload and for other tabs.
+  // Returns whether the address contained a token.
   readLink() {
     const token = new URLSearchParams(location.hash.slice(1)).get("token");
     try {
@@ -19,6 +20,7 @@ export class Access {
       this.consoleToken = token ?? this.consoleToken; // the browser stores nothing
     }
     if (token) history.replaceState(null, "", location.pathname);
+    return Boolean(token);
   }
 
   headers() {

@@ -1,87 +1,54 @@
-// The activity of all clients: calls, latencies and sessions.
+// The activity of all clients: calls, latencies, sessions, and what runs now.
 
-import { el, facts, given, milliseconds, replace } from "./dom.js";
+import { Calls } from "./calls.js";
 import { inWords, sparkline } from "./charts.js";
+import { el, facts, find, given, replace } from "./dom.js";
+import { bytes, count, duration } from "./units.js";
 
-const MAX_ROWS = 200, MAX_LATENCIES = 200, MAX_FEATURES = 100;
-const FEATURE_METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
+const MAX_LATENCIES = 200, MAX_FEATURES = 100, MAX_CLIENTS = 50, CLIENTS_SHOWN = 10;
 const SUCCESSFUL = new Set(["ok", "input_required"]);
+const NONE = { running: 0, zombies: 0, session_count: 0, sessions: [] };
 
 export class Activity {
-  constructor({ onChoose, onLatency }) {
-    this.onChoose = onChoose;
+  constructor({ featureOf, onOpen, onLatency, server }) {
+    this.calls = new Calls({ featureOf, onOpen, server });
+    this.onOpen = onOpen;
     this.onLatency = onLatency;
-    this.rows = new Map();
+    this.clear();
+  }
+
+  clear() {
+    this.calls.clear();
     this.latencies = new Map();
     this.lines = new Map();
     this.clients = new Map();
-    this.sessions = [];
+    this.now = NONE;
+    this.limits = null;
     this.instanceId = "";
-    this.missed = 0;
-    this.body = document.querySelector("#calls tbody");
-    this.all = document.querySelector("#all-requests");
-    this.all.addEventListener("change", () => this.body.closest("table").classList.toggle("all", this.all.checked));
-    document.querySelector("#clear-calls").addEventListener("click", () => this.clear());
+    replace(find("#latencies"), el("li.empty", {}, "No calls yet."));
+    this.show(NONE);
   }
 
   // A restarted server numbers its calls from one again, so keys contain the ID of the instance.
   begin(instanceId) {
-    if (instanceId !== this.instanceId) this.endRunning();
+    if (instanceId !== this.instanceId) this.calls.endRunning();
     this.instanceId = instanceId;
   }
 
-  endRunning() {
-    for (const [key, row] of this.rows) {
-      if (row.record.outcome === undefined) this.put(key, { ...row.record, outcome: "unknown", reason: "the server was restarted" });
-    }
-  }
-
   add(records, missed = 0) {
-    this.missed += missed;
     const touched = new Set();
     for (const record of records) {
       const key = `${this.instanceId}:${record.number}`;
-      const known = this.rows.get(key)?.record;
-      if (known?.outcome !== undefined) continue;
-      this.put(key, record);
+      if (this.calls.hasEnded(key)) continue;
+      this.calls.put(key, record);
       this.noteClient(record);
       if (record.outcome !== undefined && record.kind) touched.add(this.noteLatency(record));
     }
-    this.trim();
-    document.querySelector("#calls-note").textContent = this.missed ? `${this.missed} calls arrived too fast to be listed.` : "";
+    this.calls.noteMissed(missed);
     if (touched.size) {
       this.showLatencies(touched);
       touched.forEach((key) => this.onLatency(key));
     }
-    this.showSessions();
-  }
-
-  put(key, record) {
-    const element = row(record, this.onChoose);
-    const before = this.rows.get(key);
-    if (before) {
-      const hadFocus = before.element.contains(document.activeElement);
-      before.element.replaceWith(element);
-      if (hadFocus) element.querySelector("button")?.focus();
-    } else {
-      this.body.prepend(element);
-    }
-    this.rows.set(key, { record, element });
-  }
-
-  trim() {
-    for (const [key, { element }] of this.rows) {
-      if (this.rows.size <= MAX_ROWS) return;
-      element.remove();
-      this.rows.delete(key);
-    }
-  }
-
-  clear() {
-    this.rows.clear();
-    this.body.replaceChildren();
-    this.missed = 0;
-    document.querySelector("#calls-note").textContent = "";
   }
 
   noteLatency(record) {
@@ -106,10 +73,11 @@ export class Activity {
 
   // Lines stay where they are, so that the focus is not lost.
   showLatencies(touched) {
-    const place = document.querySelector("#latencies");
-    place.querySelector(".quiet:only-child")?.remove();
+    const place = find("#latencies");
+    place.querySelector(".empty")?.remove();
     for (const key of touched) {
       const known = this.latencies.get(key);
+      if (!known) continue;
       const line = this.lines.get(key) ?? this.addLine(place, key);
       replace(line.chart, sparkline(known));
       line.words.textContent = inWords(known);
@@ -117,9 +85,10 @@ export class Activity {
   }
 
   addLine(place, key) {
-    const [kind] = key.split(" ", 1);
     const line = { chart: el("span"), words: el("span.quiet") };
-    line.element = el("li.latency-row", {}, chooser(kind, key.slice(kind.length + 1), this.onChoose), line.chart, line.words);
+    const name = key.slice(key.indexOf(" ") + 1);
+    const button = el("button.link", { type: "button", onclick: () => this.onOpen(key, null) }, given(name));
+    line.element = el("li.latency-row", {}, button, line.chart, line.words);
     this.lines.set(key, line);
     place.append(line.element);
     return line;
@@ -131,49 +100,44 @@ export class Activity {
     const known = this.clients.get(key);
     this.clients.delete(key);
     this.clients.set(key, { name, record, count: (known?.count ?? 0) + (record.outcome === undefined ? 0 : 1) });
-    if (this.clients.size > 50) this.clients.delete(this.clients.keys().next().value);
+    if (this.clients.size > MAX_CLIENTS) this.clients.delete(this.clients.keys().next().value);
   }
 
-  showSessions(sessions = this.sessions) {
-    this.sessions = sessions;
-    const held = sessions.map((one) => el("li", {},
-      given(one.client ?? "unnamed client"), el("span.quiet", {},
-        ` session ${one.id}, ${one.revision ?? "no handshake yet"}, ${one.subject}, ${one.running} running, ${one.in_use ? "in use" : `idle ${Math.round(one.idle_seconds)} s`}`)));
-    const seen = [...this.clients.values()].reverse().slice(0, 10).map(({ name, record, count }) => el("li", {},
-      given(name), el("span.quiet", {}, ` ${record.revision}, ${record.subject}${record.tenant ? ` of ${record.tenant}` : ""}, ${count} requests`)));
-    replace(document.querySelector("#sessions"),
-      el("li.group", {}, `${sessions.length} ${sessions.length === 1 ? "session" : "sessions"}`), ...held,
-      el("li.group", {}, "Clients seen"), ...(seen.length ? seen : [el("li.quiet", {}, "None.")]));
+  // `now` is {running, zombies, session_count, sessions}, which the server sends with every change.
+  show(now) {
+    this.now = now;
+    find("#running").textContent = now.running ? `${count(now.running)} running` : "";
+    this.showClients();
+    this.showLimits();
   }
 
-  showServer(state) {
-    const { limits } = state;
-    replace(document.querySelector("#limits"), ...facts([
-      ["running", `${state.running} of ${limits.max_inflight}`],
-      ["abandoned", state.zombies || null],
-      ["concurrency", limits.max_concurrency ?? "unlimited"],
-      ["threads", limits.threads],
-      ["max. message size", `${limits.max_message_bytes} bytes`],
-      ["drain timeout", `${limits.drain_seconds} s`],
-    ]).childNodes);
-    this.showSessions(state.sessions);
+  showClients() {
+    const { sessions, session_count: all } = this.now;
+    const held = sessions.map((one) => el("li", {}, given(one.client ?? "unnamed client"), el("span.quiet", {},
+      ` session ${one.id}, ${one.revision ?? "no handshake yet"}, ${one.subject}, ${count(one.running)} running, ${one.in_use ? "in use" : `idle for ${idle(one.last_used)}`}`)));
+    const seen = [...this.clients.values()].reverse().slice(0, CLIENTS_SHOWN).map(({ name, record, count: requests }) => el("li", {},
+      given(name), el("span.quiet", {}, ` ${record.revision}, ${record.subject}${record.tenant ? ` of ${record.tenant}` : ""}, ${count(requests, "request")}`)));
+    const more = all > sessions.length ? [el("li.quiet", {}, `and ${count(all - sessions.length)} more`)] : [];
+    replace(find("#sessions"),
+      el("li.group", {}, "Recent clients"), ...(seen.length ? seen : [el("li.quiet", {}, "None yet.")]),
+      el("li.group", {}, count(all, "open session")), ...held, ...more);
+  }
+
+  showLimits(limits = this.limits) {
+    this.limits = limits;
+    if (!limits) return replace(find("#limits"));
+    const list = facts([
+      ["running now", `${count(this.now.running)} of ${count(limits.max_inflight)}`],
+      ["abandoned", this.now.zombies ? `${count(this.now.zombies)}, whose callers were answered while the code still runs` : null],
+      ["concurrency", limits.max_concurrency === null ? "unlimited" : count(limits.max_concurrency)],
+      ["threads", count(limits.threads)],
+      ["max. message size", bytes(limits.max_message_bytes)],
+      ["shutdown waits for", duration(limits.drain_seconds)],
+    ]);
+    return replace(find("#limits"), ...list.childNodes);
   }
 }
 
-function chooser(kind, name, onChoose) {
-  return el("button.link", { type: "button", onclick: () => onChoose(`${kind} ${name}`) }, given(name));
-}
-
-function row(record, onChoose) {
-  const { kind, name, method, client, subject, outcome, reason, rule, seconds, arguments: sent, reference } = record;
-  const when = new Date(record.began * 1000);
-  const words = [client, subject === "anonymous" ? null : subject, reference ? `reference ${reference}` : null].filter(Boolean);
-  const what = kind && name ? chooser(kind, name, onChoose) : el("span", {}, method, name ? " " : "", name ? given(name) : null);
-  return el("tr", { "data-kind": kind ?? (FEATURE_METHODS.has(method) ? "missing" : "other") },
-    el("td.time", { title: when.toISOString() }, when.toLocaleTimeString([], { hour12: false })),
-    el("td", {}, what, words.length ? el("div.quiet", {}, words.join(", ")) : null,
-      sent === null || typeof sent !== "object" || !Object.keys(sent).length ? null : el("code.sent", {}, JSON.stringify(sent))),
-    el("td", {}, el("span.outcome", { "data-outcome": outcome ?? "running" }, (outcome ?? "running").replaceAll("_", " ")),
-      reason || rule ? el("div.quiet", {}, [reason, rule].filter(Boolean).join(", ")) : null),
-    el("td.number", {}, milliseconds(seconds)));
+function idle(lastUsed) {
+  return duration(Math.max(1, Math.round(Date.now() / 1000 - lastUsed)));
 }

@@ -1,6 +1,7 @@
 // Small charts of latencies.
 
-import { milliseconds, svg } from "./dom.js";
+import { svg } from "./dom.js";
+import { count as counted, milliseconds } from "./units.js";
 
 const STEPS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
 
@@ -13,8 +14,7 @@ export function summary(latencies) {
 
 export function inWords(latencies) {
   const { count, failed, median, slow } = summary(latencies);
-  const calls = count === 1 ? "1 call" : `${count} calls`;
-  return `${calls}${failed ? `, ${failed} failed` : ""}; median ${milliseconds(median)}, 95th percentile ${milliseconds(slow)}`;
+  return `${counted(count, "call")}${failed ? `, ${failed} failed` : ""}; median ${milliseconds(median)}, 95th percentile ${milliseconds(slow)}`;
 }
 
 // A line through the latest calls, newest on the right; failures are squares.

@@ -2,71 +2,100 @@
 
 import { Access } from "./access.js";
 import { Activity } from "./activity.js";
-import { el, given, own, replace } from "./dom.js";
+import { el, find, replace } from "./dom.js";
+import { forgetAll } from "./history.js";
 import { parse } from "./json.js";
 import { Live } from "./live.js";
 import { McpClient } from "./mcp.js";
-import { Panel, promptFeature, resourceFeature, toolFeature } from "./workbench.js";
+import { Offer, loadGroups } from "./offer.js";
+import { addressOf, keyInAddress } from "./routes.js";
+import { makeTabs } from "./tabs.js";
+import { Panel } from "./workbench.js";
 
-const LISTS = {
-  tools: [["tools/list", "tools", toolFeature, "Tools"]],
-  prompts: [["prompts/list", "prompts", promptFeature, "Prompts"]],
-  resources: [
-    ["resources/list", "resources", resourceFeature, "Resources"],
-    ["resources/templates/list", "resourceTemplates", resourceFeature, "Templates"],
-  ],
-};
-const REFRESH_SECONDS = 5;
+const MAX_PANELS = 30;
 const STATES = {
   live: "live",
-  away: "disconnected; reconnecting…",
-  refused: "a token is required",
-  locked: "open the link that the server printed when it started",
+  away: "disconnected, reconnecting…",
+  refused: "sign in",
+  locked: "locked",
   connecting: "connecting…",
 };
-
-const find = (selector) => document.querySelector(selector);
 
 class Page {
   constructor() {
     this.access = new Access();
     this.client = new McpClient(this.access);
-    this.activity = new Activity({ onChoose: (key) => this.choose(key, true), onLatency: (key) => this.refreshChart(key) });
-    this.live = new Live(this.access, { onMessage: (message) => this.receive(message), onState: (state) => this.showConnection(state) });
+    this.offer = new Offer((key) => this.visit(key));
+    this.activity = new Activity({
+      featureOf: (key) => this.offer.featureOf(key), onOpen: (key, text) => this.visit(key, text),
+      onLatency: (key) => this.panels.get(key)?.showLatencies(this.activity.latenciesOf(key)), server: () => this.server(),
+    });
+    this.live = new Live(this.access, { onMessage: (message) => this.receive(message), onState: (state, reason) => this.showConnection(state, reason) });
     this.state = null;
-    this.groups = [];
     this.panels = new Map();
     this.shown = null;
   }
 
   start() {
-    find("#search").addEventListener("input", () => this.showOffer());
+    makeTabs(find("#tabs"), [...document.querySelectorAll("[data-tab]")]);
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.shown?.cancel();
     });
-    find("#access-form").addEventListener("submit", (event) => {
+    find("#sign-in").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.access.token = find("#token").value.trim();
-      find("#access").open = false;
-      this.live.restart();
+      this.signIn(find("#token").value.trim());
     });
-    window.addEventListener("hashchange", () => {
-      this.access.readLink();
-      this.live.restart();
+    find(".skip").addEventListener("click", (event) => {
+      event.preventDefault(); // the address belongs to the features
+      find("#workbench").focus();
     });
-    setInterval(() => this.refresh(), REFRESH_SECONDS * 1000);
+    find("#sign-out").addEventListener("click", () => this.signOut());
+    window.addEventListener("hashchange", () => this.onAddress());
     this.live.run();
   }
 
-  showConnection(state) {
+  onAddress() {
+    if (this.access.readLink()) this.live.restart();
+    else this.choose(keyInAddress() ?? this.offer.features()[0]?.key);
+  }
+
+  signIn(token) {
+    this.access.token = token;
+    find("#token").value = "";
+    this.live.restart();
+  }
+
+  // Removes everything that only the caller with the token may see.
+  signOut() {
+    this.access.token = "";
+    this.state = null;
+    this.shown?.cancel();
+    this.shown = null;
+    this.panels.clear();
+    forgetAll();
+    this.activity.clear();
+    this.offer.explain("");
+    replace(find("#workbench"));
+    this.live.restart();
+  }
+
+  showConnection(state, reason = "") {
     const place = find("#connection");
-    if (place.dataset.state === state) return;
     place.dataset.state = state;
-    place.textContent = STATES[state];
-    if (state === "refused") find("#access").open = true;
+    if (place.textContent !== STATES[state]) place.textContent = STATES[state];
+    const wasOpen = !find("#gate").hidden;
+    find("#gate").hidden = state !== "refused" && state !== "locked";
+    find("#sign-in").hidden = state !== "refused";
+    find("#locked").hidden = state !== "locked";
+    if (state === "locked") this.offer.explain("Nothing is shown without the link.");
+    if (state !== "refused") return;
+    if (!this.state) this.offer.explain("Sign in to see the features.");
+    find("#sign-in-problem").textContent = this.access.token ? `The server did not accept the token. ${reason}` : "";
+    if (!wasOpen) find("#token").focus();
   }
 
   receive(message) {
+    if (message.activity) this.activity.show(message.activity);
     if (message.type === "hello") {
       this.activity.begin(message.instance_id);
       this.showProblem(message.problem);
@@ -74,6 +103,7 @@ class Page {
       if (this.state?.instance_id !== message.instance_id) this.load();
     } else if (message.type === "calls") {
       this.activity.add(message.calls, message.missed);
+      this.activity.show(message.activity);
     } else if (message.type === "problem") {
       this.showProblem(message.problem);
     }
@@ -84,117 +114,87 @@ class Page {
     find("#problem-text").textContent = problem ?? "";
   }
 
-  async fetchState() {
-    const response = await fetch("/console/state", { headers: this.access.dataHeaders(), cache: "no-store" });
-    if (!response.ok) throw new Error(`HTTP status ${response.status}`);
-    return parse(await response.text());
-  }
-
-  async refresh() {
-    if (document.visibilityState !== "visible" || !this.state) return;
-    try {
-      this.activity.showServer(await this.fetchState());
-    } catch {
-      // The line about the connection shows that the server cannot be reached.
-    }
-  }
-
   async load() {
     try {
-      const state = await this.fetchState();
+      const response = await fetch("/console/state", { headers: this.access.dataHeaders(), cache: "no-store" });
+      if (!response.ok) throw new Error(`HTTP status ${response.status}`);
+      const state = parse(await response.text());
       this.client.protocol = state.protocol;
       this.state = state;
-      this.activity.showServer(state);
-      find("#server-name").textContent = state.server.title ?? state.server.name;
-      find("#server-version").textContent = state.server.version;
-      document.title = `${state.server.name} – console`;
-      await this.loadOffer(state.protocol.offers);
+      this.showServer(state);
+      this.offer.fill(await loadGroups(this.client, state));
+      this.forgetChanged();
+      const key = [keyInAddress(), this.shown?.feature.key].find((one) => one && this.offer.featureOf(one));
+      this.choose(key ?? this.offer.features()[0]?.key);
     } catch (error) {
-      replace(find("#offer"), el("p.failure", {}, `The lists could not be loaded: ${error.message}`));
+      this.offer.explain(`The lists could not be loaded: ${error.message}`);
     }
   }
 
-  async loadOffer(offers) {
-    const groups = [];
-    for (const kind of Object.keys(LISTS).filter((one) => offers.includes(one))) {
-      for (const [method, member, feature, heading] of LISTS[kind]) {
-        groups.push({ heading, features: (await this.all(method, member)).map(feature) });
-      }
-    }
-    this.groups = groups;
-    this.showOffer();
-    const shown = this.shown?.feature.key;
-    const kept = this.features().find((one) => one.key === shown);
-    this.forgetChanged();
-    if (kept) this.choose(kept.key, false);
-    else this.choose(this.features()[0]?.key, false);
+  showServer({ server, limits, documentation, principal }) {
+    this.activity.showLimits(limits);
+    find("#server-name").textContent = server.title ?? server.name;
+    find("#server-version").textContent = server.version;
+    document.title = `${server.title ?? server.name} – console`;
+    find("#principal").textContent = principal.subject === "anonymous" ? "" : principal.subject;
+    find("#sign-out").hidden = !this.access.token;
+    find("#documentation").hidden = !documentation;
+    if (documentation) find("#documentation").href = documentation;
   }
 
-  async all(method, member) {
-    const found = [];
-    for (let cursor; ;) {
-      const { result } = await this.client.request(method, cursor === undefined ? {} : { cursor: JSON.stringify(cursor) });
-      found.push(...(result[member] ?? []));
-      cursor = result.nextCursor;
-      if (cursor === undefined || cursor === null) return found;
-    }
-  }
-
-  features() {
-    return this.groups.flatMap((group) => group.features);
+  // What copies of a call need to know about the server.
+  server() {
+    const { target, principal } = this.state;
+    return { client: this.client, target, principal, signedIn: Boolean(this.access.token) };
   }
 
   // A panel whose feature is unchanged keeps the entered values, even after a restart of the server.
   forgetChanged() {
-    const now = new Map(this.features().map((one) => [one.key, JSON.stringify([one.schema, one.description])]));
+    const contract = ({ schema, description, title }) => JSON.stringify([schema, description, title]);
     for (const [key, panel] of this.panels) {
-      const { schema, description } = panel.feature;
-      if (!panel.running && now.get(key) !== JSON.stringify([schema, description])) this.panels.delete(key);
+      const now = this.offer.featureOf(key);
+      if (!panel.running && (!now || contract(now) !== contract(panel.feature))) this.panels.delete(key);
     }
   }
 
-  showOffer() {
-    const held = document.activeElement?.dataset?.key;
-    const words = find("#search").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const matches = (one) => words.every((word) => `${one.name} ${one.title ?? ""} ${one.description ?? ""}`.toLowerCase().includes(word));
-    const parts = this.groups.map(({ heading, features }) => [heading, features.filter(matches)]).filter(([, found]) => found.length)
-      .flatMap(([heading, found]) => [el("h2", {}, heading), el("ul.plain", {}, ...found.map((one) => el("li", {}, this.entry(one))))]);
-    replace(find("#offer"), ...(parts.length ? parts : [el("p.quiet", {}, words.length ? "No matches." : "The server has no features.")]));
-    if (held !== undefined) [...find("#offer").querySelectorAll("button")].find((one) => one.dataset.key === held)?.focus();
-  }
-
-  entry(feature) {
-    const current = this.shown?.feature.key === feature.key;
-    const title = feature.title && feature.title !== feature.name ? el("small.quiet", {}, feature.title) : null;
-    return el("button.entry", { type: "button", "data-key": feature.key, "aria-current": current ? "true" : undefined, onclick: () => this.choose(feature.key, true) },
-      given(feature.name), title);
-  }
-
-  choose(key, move) {
-    const feature = this.features().find((one) => one.key === key);
-    if (!feature) return;
-    if (!this.panels.has(key)) this.panels.set(key, this.makePanel(feature));
-    const panel = this.panels.get(key);
-    if (this.shown !== panel) {
-      this.shown = panel;
-      replace(find("#workbench"), panel.element);
-      this.showOffer();
-    }
-    if (!move) return;
+  // Opens a feature because a person chose it: the address changes, and the focus moves to its form.
+  visit(key, text = null) {
+    if (!this.offer.featureOf(key)) return;
+    if (location.hash !== addressOf(key)) history.pushState(null, "", addressOf(key));
+    const panel = this.choose(key);
+    if (text !== null) panel.fill(text);
     find("#workbench").scrollIntoView({ block: "nearest" });
     (panel.element.querySelector(".arguments textarea, .arguments input:not(.include), .arguments select") ?? panel.callButton).focus();
   }
 
-  makePanel(feature) {
-    const kind = feature.kind === "template" ? "resources" : `${feature.kind}s`;
-    const key = feature.kind === "template" ? `resource ${feature.name}` : feature.key;
-    const panel = new Panel(feature, this.client, own(this.state[kind], feature.name), this.activity.latenciesOf(key));
-    if (feature.initial?.uri) panel.showForm(feature.initial);
+  choose(key) {
+    const feature = this.offer.featureOf(key);
+    if (!feature) return this.showNothing(key);
+    const panel = this.panels.get(key) ?? new Panel(feature, this.server(), this.activity.latenciesOf(key), () => this.live.restart());
+    this.panels.delete(key);
+    this.panels.set(key, panel);
+    this.trimPanels();
+    if (this.shown !== panel) {
+      this.shown = panel;
+      replace(find("#workbench"), panel.element);
+    }
+    this.offer.mark(key);
     return panel;
   }
 
-  refreshChart(key) {
-    this.panels.get(key)?.showLatencies(this.activity.latenciesOf(key));
+  showNothing(key) {
+    if (!key || !this.state) return null;
+    this.shown = null;
+    this.offer.mark(null);
+    replace(find("#workbench"), el("p.empty", {}, "The server has no feature with this address. Choose one from the list."));
+    return null;
+  }
+
+  trimPanels() {
+    for (const [key, panel] of this.panels) {
+      if (this.panels.size <= MAX_PANELS) return;
+      if (!panel.running && panel !== this.shown) this.panels.delete(key);
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 let lastId = 0;
 
+export const find = (selector) => document.querySelector(selector);
+
 export function newId(word) {
   lastId += 1;
   return `${word}-${lastId}`;
@@ -27,8 +29,12 @@ function filled(element, attributes, children) {
     else if (name === "value" || name === "checked") element[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  element.append(...children.filter(isPresent));
   return element;
+}
+
+function isPresent(child) {
+  return child !== null && child !== undefined;
 }
 
 // A name from outside, isolated so that it cannot change the direction of the text around it.
@@ -42,7 +48,7 @@ export function own(object, name) {
 }
 
 export function replace(parent, ...children) {
-  parent.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
+  parent.replaceChildren(...children.filter(isPresent));
 }
 
 export function facts(pairs) {
@@ -54,14 +60,9 @@ export function facts(pairs) {
   return list;
 }
 
-export function milliseconds(seconds) {
-  if (seconds === undefined || seconds === null) return "";
-  const ms = seconds * 1000;
-  if (ms < 10) return `${ms.toFixed(1)} ms`;
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10000 ? 2 : 1)} s`;
-}
-
-export function bytes(count) {
-  if (count < 1024) return `${count} B`;
-  return count < 1048576 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / 1048576).toFixed(1)} MiB`;
+// Saves a text as a file.
+export function download(name, text, type = "application/json") {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
 }

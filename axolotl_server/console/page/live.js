@@ -4,6 +4,7 @@ import { parse } from "./json.js";
 import { eventsOf } from "./mcp.js";
 
 const MIN_WAIT = 200, MAX_WAIT = 3000;
+const REFUSALS = { 401: "refused", 403: "locked" };
 
 export class Live {
   constructor(access, { onMessage, onState }) {
@@ -11,14 +12,15 @@ export class Live {
     this.onMessage = onMessage;
     this.onState = onState;
     this.stopping = null;
+    this.wake = () => {};
   }
 
   async run() {
     let wait = MIN_WAIT;
     for (;;) {
-      const state = await this.listen(() => { wait = MIN_WAIT; });
-      this.onState(state);
-      await pause(wait);
+      const [state, reason] = await this.listen(() => { wait = MIN_WAIT; });
+      this.onState(state, reason);
+      await this.pause(wait);
       wait = Math.min(MAX_WAIT, wait * 2);
     }
   }
@@ -26,6 +28,7 @@ export class Live {
   // Reconnects, for example with a new token.
   restart() {
     this.stopping?.abort();
+    this.wake();
   }
 
   async listen(onEvent) {
@@ -33,9 +36,8 @@ export class Live {
     try {
       const options = { headers: this.access.dataHeaders(), signal: this.stopping.signal, cache: "no-store" };
       const response = await fetch("/console/events", options);
-      if (response.status === 401) return "refused";
-      if (response.status === 403) return "locked";
-      if (!response.ok) return "away";
+      if (REFUSALS[response.status]) return [REFUSALS[response.status], await reasonOf(response)];
+      if (!response.ok) return ["away"];
       for await (const data of eventsOf(response)) {
         onEvent();
         this.onState("live");
@@ -44,10 +46,21 @@ export class Live {
     } catch (error) {
       if (error instanceof SyntaxError) throw error;
     }
-    return "away";
+    return ["away"];
+  }
+
+  pause(milliseconds) {
+    return new Promise((resolve) => {
+      this.wake = resolve;
+      setTimeout(resolve, milliseconds);
+    });
   }
 }
 
-function pause(milliseconds) {
-  return new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+async function reasonOf(response) {
+  try {
+    return parse(await response.text()).error.message;
+  } catch {
+    return `HTTP status ${response.status}`;
+  }
 }

@@ -22,12 +22,18 @@ export class McpClient {
 
   // The values of `params` are JSON texts; `onNotification` gets the notifications about the request.
   async request(method, params = {}, options = {}) {
-    const { name, mirrored = {}, onNotification = () => {}, signal, asTask = false, speaks = false } = options;
+    const { onNotification = () => {}, signal, asTask = false, speaks = false } = options;
     lastRequest += 1;
-    const members = { ...params, _meta: JSON.stringify(this.meta(lastRequest, asTask, speaks)) };
-    const body = `{"jsonrpc":"2.0","id":${lastRequest},"method":${JSON.stringify(method)},"params":${written(members)}}`;
+    const { url, headers, body } = this.posted(method, params, options, this.meta(lastRequest, asTask, speaks), lastRequest);
+    const sent = { ...this.access.headers(), ...headers };
+    const response = await fetch(url, { method: "POST", headers: sent, body, signal, cache: "no-store" });
+    return answerOf(await this.messages(response, onNotification), response);
+  }
+
+  // What is sent for a request, without the token: {url, headers, body}.
+  posted(method, params, { name, mirrored = {} }, meta = this.leastMeta(), number = 1) {
+    const members = { ...params, _meta: JSON.stringify(meta) };
     const headers = {
-      ...this.access.headers(),
       "Content-Type": "application/json",
       Accept: "application/json, text/event-stream",
       "MCP-Protocol-Version": this.protocol.version,
@@ -35,16 +41,21 @@ export class McpClient {
       ...(name === undefined ? {} : { "Mcp-Name": headerText(name) }),
       ...Object.fromEntries(Object.entries(mirrored).map(([header, value]) => [header, headerText(value)])),
     };
-    const response = await fetch(this.protocol.endpoint, { method: "POST", headers, body, signal, cache: "no-store" });
-    return answerOf(await this.messages(response, onNotification), response);
+    const body = `{"jsonrpc":"2.0","id":${number},"method":${JSON.stringify(method)},"params":${written(members)}}`;
+    return { url: new URL(this.protocol.endpoint, location.origin).href, headers, body };
+  }
+
+  leastMeta() {
+    const { version, version_key, capabilities_key } = this.protocol;
+    return { [version_key]: version, [capabilities_key]: {} };
   }
 
   meta(number, asTask, speaks) {
-    const { version, version_key, capabilities_key, client_key, log_level_key, tasks_extension } = this.protocol;
+    const { capabilities_key, client_key, log_level_key, tasks_extension } = this.protocol;
     const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
     if (asTask) capabilities.extensions = { [tasks_extension]: {} };
     const meta = {
-      [version_key]: version,
+      ...this.leastMeta(),
       [capabilities_key]: capabilities,
       [client_key]: { name: "axolotl-console", version: "1" },
     };

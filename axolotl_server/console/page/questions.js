@@ -1,9 +1,12 @@
-// Questions that a call asks while it runs: forms, pages to open, model answers and directories.
+// Questions that a call asks while it runs: forms, approvals, pages to open, model answers and directories.
 
 import { el, given } from "./dom.js";
 import { FieldError } from "./fields.js";
 import { json } from "./results.js";
+import { typeOf } from "./schema.js";
 import { objectForm } from "./schema_form.js";
+
+const DECLINE = () => '{"action":"decline"}', DISMISS = () => '{"action":"cancel"}';
 
 // Shows all questions of a round, one after the other; returns {key: JSON text of the answer}.
 export async function answersTo(requests, place, signal) {
@@ -26,12 +29,36 @@ function ask(key, asked, place, signal) {
 }
 
 function askForm(key, params, place, signal) {
-  const form = objectForm(params.requestedSchema ?? {}, defaultsOf(params.requestedSchema));
+  const schema = params.requestedSchema ?? {};
+  const single = singleBoolean(schema);
+  if (single === "approve") return askApproval(key, params, place, signal);
+  if (single !== null) return askYesOrNo(key, params, single, place, signal);
+  const form = objectForm(schema, defaultsOf(schema));
   return shown(key, "The server asks", params.message, form.element, place, signal, {
-    Answer: () => `{"action":"accept","content":${form.read()}}`,
-    Decline: () => '{"action":"decline"}',
-    Dismiss: () => '{"action":"cancel"}',
+    Answer: () => `{"action":"accept","content":${form.read()}}`, Decline: DECLINE, Dismiss: DISMISS,
   });
+}
+
+// The name of the only argument if it is a boolean that must be given; null otherwise.
+function singleBoolean({ properties = {}, required = [] }) {
+  const [[name, schema] = [], ...others] = Object.entries(properties);
+  return name !== undefined && !others.length && required.includes(name) && typeOf(schema) === "boolean" ? name : null;
+}
+
+function answer(name, value) {
+  return () => JSON.stringify({ action: "accept", content: { [name]: value } });
+}
+
+// No button is pressed by Enter, because the same key has just started the call.
+function askApproval(key, params, place, signal) {
+  return shown(key, "Approve this call?", params.message, null, place, signal, { Approve: answer("approve", true), Decline: DECLINE }, false);
+}
+
+function askYesOrNo(key, params, name, place, signal) {
+  const { title, description } = params.requestedSchema.properties[name];
+  const body = el("p", {}, el("b", {}, given(title ?? name)), description ? ` ${description}` : null);
+  return shown(key, "The server asks", params.message, body, place, signal,
+    { Yes: answer(name, true), No: answer(name, false), Decline: DECLINE, Dismiss: DISMISS }, false);
 }
 
 function defaultsOf(schema) {
@@ -42,11 +69,8 @@ function defaultsOf(schema) {
 function askToOpen(key, params, place, signal) {
   const safe = /^https?:\/\//i.test(params.url ?? "");
   const link = safe ? el("a", { href: params.url, target: "_blank", rel: "noopener noreferrer" }, given(params.url)) : given(String(params.url));
-  return shown(key, "The server asks you to open a page", params.message, el("p", {}, link), place, signal, {
-    "I opened it": () => '{"action":"accept"}',
-    Decline: () => '{"action":"decline"}',
-    Dismiss: () => '{"action":"cancel"}',
-  });
+  return shown(key, "The server asks you to open a page", params.message, el("p", {}, link), place, signal,
+    { "I opened it": () => '{"action":"accept"}', Decline: DECLINE, Dismiss: DISMISS });
 }
 
 function askModel(key, params, place, signal) {
@@ -65,15 +89,15 @@ function askRoots(key, place, signal) {
   return shown(key, "The server asks for directories", "", body, place, signal, { Answer: () => JSON.stringify({ roots: roots() }) });
 }
 
-// Shows a question and moves the focus to it; Enter presses the first button.
-function shown(key, heading, message, body, place, signal, actions) {
+// Shows a question and moves the focus to it. Enter presses the first button, unless each has to be chosen.
+function shown(key, heading, message, body, place, signal, actions, hasDefault = true) {
   return new Promise((resolve, reject) => {
     const [first] = Object.values(actions);
-    const buttons = Object.entries(actions).map(([label, act], number) =>
-      el(number ? "button" : "button.primary", number ? { type: "button", onclick: () => settle(act) } : { type: "submit" }, label));
-    const form = el("form.question", { "aria-label": heading, novalidate: true },
-      el("h4", {}, heading, " ", el("span.quiet", {}, given(key))), message ? el("p.asked", {}, message) : null, body,
-      el("div.buttons", {}, ...buttons));
+    const buttons = Object.entries(actions).map(([label, act], number) => el(number ? "button" : "button.primary",
+      number || !hasDefault ? { type: "button", onclick: () => settle(act) } : { type: "submit" }, label));
+    const title = el("h4", { tabindex: -1 }, heading);
+    const form = el("form.question", { "aria-label": heading, novalidate: true, "data-key": key },
+      title, message ? el("p.asked", {}, message) : null, body, el("div.buttons", {}, ...buttons));
     const settle = (act) => {
       try {
         const answer = act();
@@ -86,14 +110,14 @@ function shown(key, heading, message, body, place, signal, actions) {
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      settle(first);
+      if (hasDefault) settle(first);
     });
     signal.addEventListener("abort", () => {
       form.remove();
       reject(new DOMException("cancelled", "AbortError"));
     });
     place.append(form);
-    (form.querySelector("textarea, input:not(.include), select, a") ?? buttons[0]).focus();
+    (form.querySelector("textarea, input:not(.include), select, a") ?? (hasDefault ? buttons[0] : title)).focus();
     form.scrollIntoView({ block: "nearest" });
   });
 }

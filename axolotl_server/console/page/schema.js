@@ -2,18 +2,20 @@
 
 import { own } from "./dom.js";
 
+const MAX_REFERENCES = 32;
+
 export function resolve(schema, root, seen = 0) {
   if (schema === true || schema === undefined) return {};
   if (schema === false || typeof schema !== "object" || schema === null) return { not: {} };
-  if (typeof schema.$ref === "string" && seen < 32) {
+  if (typeof schema.$ref === "string" && seen < MAX_REFERENCES) {
     const { $ref, ...beside } = schema;
     return { ...resolve(pointed($ref, root), root, seen + 1), ...beside };
   }
-  if (Array.isArray(schema.allOf) && seen < 32) return merged(schema, root, seen);
+  if (Array.isArray(schema.allOf) && seen < MAX_REFERENCES) return merged(schema, root, seen);
   return schema;
 }
 
-function pointed(reference, root) {
+export function pointed(reference, root) {
   if (!reference.startsWith("#")) return {};
   let place = root;
   for (const part of reference.slice(1).split("/").filter(Boolean)) {
@@ -64,7 +66,7 @@ export function variantsOf(schema) {
 }
 
 function withTitleOnly(beside, one) {
-  const { title, description, ...rest } = beside;
+  const { title, description, examples, ...rest } = beside;
   return typeof one === "object" && one !== null ? { ...rest, ...one } : one;
 }
 
@@ -81,29 +83,54 @@ export function nameOfVariant(schema, root, place) {
   if ("const" in whole) return JSON.stringify(whole.const);
   const tag = Object.entries(whole.properties ?? {}).find(([, value]) => value && "const" in value);
   const type = typeOf(whole);
-  if (whole.title) return tag ? `${whole.title} (${tag[1].const})` : whole.title;
-  if (tag) return `${tag[0]} = ${tag[1].const}`;
+  if (tag) return String(tag[1].const);
+  if (whole.title) return whole.title;
   if (choicesOf(whole)) return "one of a list";
   return type ? (whole.format ? `${type} (${whole.format})` : type) : `variant ${place + 1}`;
 }
 
+// The names that a server can use for a variant in the paths of its error messages.
+export function aliasesOf(schema, root) {
+  const whole = resolve(schema, root);
+  const tags = Object.values(whole.properties ?? {}).filter((one) => one && "const" in one).map((one) => String(one.const));
+  const pythonic = { string: "str", integer: "int", number: "float", boolean: "bool" }[typeOf(whole)];
+  return [whole.title, schema?.$ref?.split("/").at(-1), pythonic, typeOf(whole), ...tags].filter(Boolean);
+}
+
+// The first example of a value as text; empty if there is none.
+export function exampleOf(schema) {
+  const examples = Array.isArray(schema.examples) ? schema.examples : schema.example === undefined ? [] : [schema.example];
+  const [first] = examples;
+  if (first === undefined || first === null || first === "") return "";
+  return typeof first === "string" ? first : JSON.stringify(first);
+}
+
 // The limits of a value as text.
 export function limitsOf(schema) {
-  const words = [];
-  const say = (key, text) => key in schema && words.push(text(schema[key]));
-  say("format", (value) => value);
-  say("minimum", (value) => `from ${value}`);
-  say("exclusiveMinimum", (value) => `above ${value}`);
-  say("maximum", (value) => `to ${value}`);
-  say("exclusiveMaximum", (value) => `below ${value}`);
-  say("multipleOf", (value) => `a multiple of ${value}`);
-  say("minLength", (value) => `at least ${value} characters`);
-  say("maxLength", (value) => `at most ${value} characters`);
-  say("pattern", (value) => `matches ${value}`);
-  say("minItems", (value) => `at least ${value} items`);
-  say("maxItems", (value) => `at most ${value} items`);
-  if (schema.default !== undefined && schema.default !== null) words.push(`default ${JSON.stringify(schema.default)}`);
-  return words.join(", ");
+  const words = [schema.format, range(schema),
+    "multipleOf" in schema ? `multiple of ${schema.multipleOf}` : "",
+    amount(schema.minLength, schema.maxLength, "character"), amount(schema.minItems, schema.maxItems, "item"),
+    schema.pattern ? `matches ${schema.pattern}` : "", defaultOf(schema)];
+  return words.filter(Boolean).join(", ");
+}
+
+function range({ minimum: from, exclusiveMinimum: above, maximum: to, exclusiveMaximum: below }) {
+  if (from !== undefined && to !== undefined) return `${from} to ${to}`;
+  const low = from !== undefined ? `${from} or more` : above !== undefined ? `above ${above}` : "";
+  const high = to !== undefined ? (low ? `at most ${to}` : `up to ${to}`) : below !== undefined ? `below ${below}` : "";
+  return [low, high].filter(Boolean).join(", ");
+}
+
+function amount(least, most, noun) {
+  const plural = (number) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+  if (least && most !== undefined) return least === most ? plural(most) : `${least} to ${plural(most)}`;
+  if (least) return `at least ${plural(least)}`;
+  return most === undefined ? "" : `at most ${plural(most)}`;
+}
+
+function defaultOf({ default: value, writeOnly }) {
+  if (writeOnly || value === undefined || value === null || value === "" || (Array.isArray(value) && !value.length)) return "";
+  return `default ${shown(value)}`;
 }
 
 // Tells whether a value matches a schema, judging by types.
@@ -132,7 +159,7 @@ function isLike(value, schema, root) {
   return Object.entries(properties).every(([name, one]) => !Object.hasOwn(value, name) || fits(value[name], one, root));
 }
 
-function isObject(value) {
+export function isObject(value) {
   return value !== null && typeof value === "object" && !Array.isArray(value) && !isRaw(value);
 }
 

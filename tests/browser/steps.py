@@ -1,0 +1,57 @@
+"""Steps of a person who uses the console with the keyboard."""
+
+import json
+from typing import Any
+
+from tests.browser.chromium import Page
+
+
+async def choose(page: Page, name: str) -> None:
+    """Find a feature by typing and open it with Enter, which moves the focus to its form."""
+    await page.evaluate("document.activeElement.blur()")
+    await page.tab_to("Search features")
+    await enter(page, name)
+    await page.until(f"document.querySelector('.entry')?.dataset.key.includes({json.dumps(name)})")
+    await page.press("Tab")
+    await page.press("Enter")
+    await page.until(f"document.querySelector('.panel')?.dataset.key.includes({json.dumps(name)})")
+
+
+async def enter(page: Page, text: str) -> None:
+    """Replace the content of the focused field."""
+    await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
+    await page.write(text)
+
+
+async def outcome(page: Page, word: str) -> str:
+    """Wait until the latest call has a certain outcome, and return its result."""
+    await page.until(f"document.querySelector('.panel .status').dataset.outcome === {json.dumps(word)}")
+    return await page.text(".panel .result")
+
+
+async def structured(page: Page) -> Any:
+    """Return the structured content of the result."""
+    return json.loads(await page.text(".panel .result pre.code"))
+
+
+async def errors(page: Page) -> dict[str, str]:
+    """Return the messages at the fields that are marked as invalid, by the name of the field."""
+    found = await page.evaluate(
+        """Object.fromEntries([...document.querySelectorAll('.panel :is([aria-invalid=true], .invalid)')].map((one) => {
+            const name = one.labels?.[0] ?? one.querySelector('legend');
+            const error = one.getAttribute('aria-describedby').split(' ').at(-1);
+            return [name.querySelector('bdi').innerText, document.getElementById(error).innerText];
+        }))"""
+    )
+    assert isinstance(found, dict)
+    return found
+
+
+async def open_console(page: Page, link: str) -> Page:
+    """Open the console with a link, and wait until its features are listed."""
+    page.complaints.clear()
+    await page.look_like(width=1400)
+    await page.goto("about:blank")  # a link that differs only after the # loads nothing
+    await page.goto(link)
+    await page.until("document.querySelectorAll('.entry').length > 0 && document.querySelector('.panel')")
+    return page
