@@ -8,8 +8,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,7 +141,6 @@ class Page:
         self.context = context
         """The browser context of the page."""
         self._loaded = asyncio.Event()
-        self._paused = asyncio.Queue[str]()
         self.complaints: list[str] = []
         """Script errors and violations of the security policy."""
 
@@ -157,8 +155,6 @@ class Page:
         elif method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description") or details["text"])
-        elif method == "Fetch.requestPaused":
-            self._paused.put_nowait(params["requestId"])
         elif method == "Log.entryAdded" and params["entry"]["source"] in ("security", "javascript"):
             self.complaints.append(params["entry"]["text"])
 
@@ -223,20 +219,6 @@ class Page:
             if words in passed[-1]:
                 return
         raise AssertionError(f"{words!r} cannot be reached with Tab; there are {passed}")
-
-    @asynccontextmanager
-    async def answering(self, urls: str, status: int, body: Any) -> AsyncIterator[None]:
-        """Answer the next request to certain URLs instead of the server."""
-        await self.say("Fetch.enable", patterns=[{"urlPattern": urls}])
-        answering = asyncio.ensure_future(self._answer(status, json.dumps(body).encode()))
-        yield
-        await answering
-        await self.say("Fetch.disable")
-
-    async def _answer(self, status: int, body: bytes) -> None:
-        headers = [{"name": "Content-Type", "value": "application/json"}]
-        answer = {"responseCode": status, "responseHeaders": headers, "body": base64.b64encode(body).decode()}
-        await self.say("Fetch.fulfillRequest", requestId=await self._paused.get(), **answer)
 
     async def allow_downloads(self, directory: Path) -> None:
         """Save the files that the page offers in a directory."""

@@ -1,5 +1,6 @@
 """Access to the console in a browser: the link, sign-in, hostile texts, and the security policy."""
 
+import json
 from hashlib import sha256
 
 import pytest
@@ -86,9 +87,10 @@ async def test_refused_calls(page: Page, status: int, words: str) -> None:
     """A call that is refused because of its token is explained."""
     await choose(page, "greet")
     await page.write("Ada")
-    async with page.answering("*/mcp", status, {"error": {"code": -32001, "message": "Missing scope: refunds"}}):
-        await page.press("Enter")
-        shown = await outcome(page, "refused")
+    body = json.dumps({"error": {"code": -32001, "message": "Missing scope: refunds"}})
+    await page.evaluate(f"window.fetch = async () => new Response({body!r}, {{ status: {status} }})")
+    await page.press("Enter")
+    shown = await outcome(page, "refused")
     assert "Missing scope: refunds" in shown
     assert f"HTTP {status}" in shown
     assert words in shown
