@@ -3,13 +3,15 @@
 import logging
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import typer
 
 if TYPE_CHECKING:
+    from axolotl_core.features.spec import FeatureSpec
+    from axolotl_server.calls.binding import Binding
     from axolotl_server.host import ServerHost
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -35,9 +37,15 @@ def counts_in(host: "ServerHost") -> dict[str, int]:
     return {
         "tool": len(host.catalogue.bindings()),
         "prompt": len(host.prompts.bindings()),
-        "resource": len(host.resources.bindings()),
-        "template": len(host.templates.bindings()),
+        "resource": _number_of(host.resources.bindings()),
+        "template": _number_of(host.templates.bindings()),
+        "skill": 0 if host.skills is None else len(host.skills.bindings()),
     }
+
+
+def _number_of(bindings: "Iterable[Binding[FeatureSpec]]") -> int:
+    """Count resources; the files of skills count as their skill."""
+    return sum(binding.spec.kind != "skill" for binding in bindings)
 
 
 def counted(counts: Mapping[str, int]) -> list[str]:

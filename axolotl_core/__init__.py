@@ -79,6 +79,7 @@ from axolotl_core.resources.resource import (
     resource,
     resources_of,
 )
+from axolotl_core.resources.skills import ISkill, SkillFolder, skill_folder
 from axolotl_core.scanning import scan, scan_prompts, scan_resources
 from axolotl_core.sessions import IEventStore, StoredEvent
 from axolotl_core.task_engine import (
@@ -138,6 +139,7 @@ __all__ = [
     "IResource",
     "IResourceTemplate",
     "IResultStore",
+    "ISkill",
     "IStreamTool",
     "ITaskEngine",
     "ITaskListener",
@@ -186,6 +188,7 @@ __all__ = [
     "SamplingTool",
     "SchemaTool",
     "Sensitive",
+    "SkillFolder",
     "StoredEvent",
     "SystemClock",
     "TaskChange",
@@ -218,6 +221,7 @@ __all__ = [
     "scan",
     "scan_prompts",
     "scan_resources",
+    "skill_folder",
     "tool",
     "tools_of",
 ]

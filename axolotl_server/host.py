@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
+    from axolotl_server.skills.skill_methods import SkillCatalogue
     from axolotl_server.stores.redis_client import RedisClient
 
 _CLOSING_SECONDS = 3.0
@@ -65,6 +66,7 @@ class ServerHost:
     prompts: PromptCatalogue
     resources: ResourceCatalogue
     templates: TemplateCatalogue
+    skills: "SkillCatalogue | None" = None
     handler: DefaultHandler
     audit: "Audit | None" = None
     watchdog: Watchdog | None = None
@@ -214,8 +216,10 @@ class ServerHost:
         self.prompts, self.resources, self.templates = assembly.prompts, assembly.resources, assembly.templates
         self.audit, self.console, self.observation = assembly.audit, assembly.console, assembly.observation
         self._check_apps()
-        for catalogue in (self.catalogue, self.prompts, self.resources, self.templates):
-            self._undo.callback(catalogue.close)
+        self.skills = assembly.skills
+        for catalogue in (self.catalogue, self.prompts, self.resources, self.templates, self.skills):
+            if catalogue is not None:
+                self._undo.callback(catalogue.close)
         self._announce(assembly.subscriptions)
         self._watch_loop()
         if self.observation is not None:

@@ -12,6 +12,7 @@ from axolotl_cli.checking.findings import (
     Severity,
     advice_about_prompt,
     advice_about_resource,
+    advice_about_skills,
     advice_about_tool,
     idle_rules,
     missing_pages,
@@ -46,6 +47,7 @@ class TrialStart:
         self.tools: tuple[AnyTool, ...] = ()
         self.prompts: tuple[AnyPrompt, ...] = ()
         self.resources: tuple[AnyResource, ...] = ()
+        self._skills = 0
 
     @property
     def findings(self) -> list[Finding]:
@@ -55,9 +57,15 @@ class TrialStart:
     @property
     def counts(self) -> dict[str, int]:
         """The number of valid features of each kind."""
-        fixed = sum(isinstance(resource, IResource) for resource in self.resources)
-        templates = len(self.resources) - fixed
-        return {"tool": len(self.tools), "prompt": len(self.prompts), "resource": fixed, "template": templates}
+        own = [resource for resource in self.resources if resource._kind == "resource"]
+        fixed = sum(isinstance(resource, IResource) for resource in own)
+        return {
+            "tool": len(self.tools),
+            "prompt": len(self.prompts),
+            "resource": fixed,
+            "template": len(own) - fixed,
+            "skill": self._skills,
+        }
 
     async def run(self) -> None:
         """Take every step of a start, then look for possible improvements."""
@@ -77,6 +85,8 @@ class TrialStart:
         self.prompts = _valid(roles.prompts, check_prompt)
         self.resources = _valid(roles.resources, check_resource)
         await self._compile(roles, settings)
+        self._skills = len(roles.skills)
+        self._findings += advice_about_skills(roles.skills)
         uris = {resource.uri for resource in self.resources if isinstance(resource, IResource)}
         self._findings += missing_pages(self.tools, uris)
         self._findings += unknown_tools(settings, [tool.name for tool in self.tools])

@@ -24,7 +24,7 @@ def list_features(
     profile: Profile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tools, prompts and resources of a container; with --as, those that the principal may use."""
+    """List the tools, prompts, resources and skills of a container; with --as, those that the principal may use."""
     from axolotl_cli.output import print_json
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
@@ -51,6 +51,8 @@ def _summary(feature: Mapping[str, Any]) -> dict[str, Any]:
         own["arguments"] = [
             {"name": name, "required": is_required} for name, is_required in _arguments(feature["arguments_schema"])
         ]
+    if "frontmatter" in feature:
+        own["files"] = _number_of_files(feature)
     common = {key: feature[key] for key in ("title", "description", "toolset")}
     limits = {key: feature["limits"][key] for key in ("execution", "timeout_seconds")}
     return {"name": feature["name"], **own, **common, **limits}
@@ -72,6 +74,7 @@ def _print_tables(offer: "Offer") -> None:
         "prompts": ("Prompt", "Description", "Arguments"),
         "resources": ("Resource", "Description", "Type"),
         "templates": ("Template", "Description", "Type"),
+        "skills": ("Skill", "Description", "Files"),
     }
     for kind, features in offer.items():
         if features:
@@ -87,12 +90,18 @@ def _row(feature: Mapping[str, Any]) -> list[str]:
         arguments = _arguments(feature["arguments_schema"])
         names = ", ".join(name if is_required else f"{name}?" for name, is_required in arguments)
         own = [feature["name"], headline, names or "–"]
+    elif "frontmatter" in feature:
+        own = [feature["uri"], headline, _number_of_files(feature)]
     elif "mime_type" in feature:
         uri = feature.get("uri") or feature["uri_template"]
         own = [uri, headline or feature["name"], feature["mime_type"] or "–"]
     else:
         own = [feature["name"], headline]
     return [*own, feature["toolset"] or "–", limits["execution"], seconds(limits["timeout_seconds"])]
+
+
+def _number_of_files(skill: Mapping[str, Any]) -> str:
+    return "dynamic" if skill["resources"] == "dynamic" else str(len(skill["resources"]))
 
 
 def _headline(feature: Mapping[str, Any]) -> str:

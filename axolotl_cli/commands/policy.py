@@ -24,6 +24,7 @@ class FeatureKind(StrEnum):
     TOOL = "tool"
     PROMPT = "prompt"
     RESOURCE = "resource"
+    SKILL = "skill"
 
 
 @policy.callback()
@@ -59,7 +60,7 @@ def explain(
     profile: Profile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain whether a principal may use a tool, prompt or resource, and which rule decides.
+    """Explain whether a principal may use a tool, prompt, resource or file of a skill, and which rule decides.
 
     The exit code is 0 if it is allowed, 1 if it is denied, 3 if there is no such feature.
     """

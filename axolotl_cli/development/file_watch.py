@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.resources.skills import SKILL_PAGE
 
 if TYPE_CHECKING:
     from watchfiles import Change
@@ -60,7 +61,14 @@ async def changes_in(directories: Sequence[Path]) -> AsyncIterator[tuple[str, ..
 
 def _is_relevant(change: "Change", path: str, directories: Sequence[Path]) -> bool:
     file = Path(path)
-    if not (file.name in _WATCHED_NAMES or file.name.endswith(_WATCHED_SUFFIXES)):
+    if not (file.name in _WATCHED_NAMES or file.name.endswith(_WATCHED_SUFFIXES) or _is_in_skill(file, directories)):
         return False
     inside = next((file.relative_to(one) for one in directories if file.is_relative_to(one)), file)
     return _IGNORED.isdisjoint(inside.parts[:-1]) and not any(part.endswith("_cache") for part in inside.parts[:-1])
+
+
+def _is_in_skill(file: Path, directories: Sequence[Path]) -> bool:
+    """Tell whether a file belongs to a skill: it, or a folder around it, has a SKILL.md."""
+    around = [folder for folder in file.parents if any(folder.is_relative_to(one) for one in directories)]
+    named = file.name == SKILL_PAGE or any((folder / SKILL_PAGE).exists() for folder in around)
+    return named and not file.name.startswith(".")

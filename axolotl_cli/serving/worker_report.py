@@ -44,6 +44,8 @@ def _digest(specs: Iterable[FeatureSpec]) -> str:
 def _described(spec: FeatureSpec) -> tuple[Any, ...]:
     feature = spec.feature
     common = (spec.name, feature.title, feature.description, getattr(feature, "arguments_schema", None))
+    if spec.kind == "skill":
+        return (*common, getattr(feature, "content", None))
     if not isinstance(spec, ToolSpec):
         return common
     return (*common, spec.input_schema, spec.output_schema, spec.tool.annotations)

@@ -1,6 +1,6 @@
 """Descriptions of the features that a server offers, for `list` and `inspect`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, TypeAlias
 
@@ -21,18 +21,31 @@ from axolotl_server.host import ServerHost
 from axolotl_server.hosting.roles import FeatureSet
 
 Offer: TypeAlias = Mapping[str, list[dict[str, Any]]]
-"""Descriptions of features under `tools`, `prompts`, `resources` and `templates`."""
+"""Descriptions of features under `tools`, `prompts`, `resources`, `templates` and `skills`."""
 
 
 def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
     tools, prompts = _sets(host.roles.toolsets), _sets(host.roles.promptsets)
     resources = _sets(host.roles.resourcesets)
+    skills, found = _sets(host.roles.skillsets), _bindings(host)
     return {
-        "tools": [{**_common(one, tools), **_tool(one.spec)} for one in host.catalogue.bindings()],
-        "prompts": [{**_common(one, prompts), **_prompt(one.spec)} for one in host.prompts.bindings()],
-        "resources": [{**_common(one, resources), **_resource(one.spec)} for one in host.resources.bindings()],
-        "templates": [{**_common(one, resources), **_template(one.spec)} for one in host.templates.bindings()],
+        "tools": [{**_common(one, tools), **_tool(one.spec)} for one in found["tools"]],
+        "prompts": [{**_common(one, prompts), **_prompt(one.spec)} for one in found["prompts"]],
+        "resources": [{**_common(one, resources), **_resource(one.spec)} for one in found["resources"]],
+        "templates": [{**_common(one, resources), **_template(one.spec)} for one in found["templates"]],
+        "skills": [{**_common(one, skills), **_skill(one.spec)} for one in found["skills"]],
+    }
+
+
+def _bindings(host: ServerHost) -> Mapping[str, Sequence[Binding[Any]]]:
+    """Give the features of each kind; the files of skills are shown with their skill."""
+    return {
+        "tools": host.catalogue.bindings(),
+        "prompts": host.prompts.bindings(),
+        "resources": [one for one in host.resources.bindings() if one.spec.kind != "skill"],
+        "templates": [one for one in host.templates.bindings() if one.spec.kind != "skill"],
+        "skills": () if host.skills is None else host.skills.bindings(),
     }
 
 
@@ -41,22 +54,19 @@ async def describe_for(principal: Principal, host: ServerHost) -> Offer:
     authorization = host.catalogue.authorization
     if authorization is None:
         return describe(host)
-    catalogues = {
-        "tools": host.catalogue.bindings(),
-        "prompts": host.prompts.bindings(),
-        "resources": host.resources.bindings(),
-        "templates": host.templates.bindings(),
-    }
-    visible = {}
+    visible, found = {}, _bindings(host)
     for kind, features in describe(host).items():
-        allowed = await authorization.allowed(principal, [binding.spec for binding in catalogues[kind]])
+        if kind == "skills" and host.skills is not None:
+            allowed = [await host.skills.is_visible(binding, principal) for binding in found[kind]]
+        else:
+            allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
         visible[kind] = list(compress(features, allowed))
     return visible
 
 
 def counts(offer: Mapping[str, Any]) -> dict[str, int]:
     """Count the features of each kind."""
-    return {kind: len(offer[f"{kind}s"]) for kind in ("tool", "prompt", "resource", "template")}
+    return {kind: len(offer[f"{kind}s"]) for kind in ("tool", "prompt", "resource", "template", "skill")}
 
 
 def _sets(sets: Iterable[FeatureSet]) -> dict[int, str | None]:
@@ -92,6 +102,10 @@ def _resource(spec: Any) -> dict[str, Any]:
 def _template(spec: Any) -> dict[str, Any]:
     schema = spec.feature.arguments_schema
     return {"uri_template": spec.name, "mime_type": _mime_type(spec), "variables_schema": schema}
+
+
+def _skill(spec: Any) -> dict[str, Any]:
+    return {"uri": spec.name, **{name: spec.feature.entry[name] for name in ("frontmatter", "resources")}}
 
 
 def _mime_type(spec: Any) -> str | None:
@@ -141,6 +155,17 @@ def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mappi
     for template in report["templates"]:
         variables = {"variables": _schema(template["variables_schema"])}
         yield _heading(template["uri_template"], template, "template"), {**_readable(template), **variables}
+    for skill in report["skills"]:
+        yield _heading(skill["uri"], skill, "skill"), {**_common_facts(skill), "files": _files(skill)}
+
+
+def _files(skill: Mapping[str, Any]) -> RenderableType:
+    if skill["resources"] == "dynamic":
+        return Text("dynamic")
+    grid = Table.grid(padding=(0, 2))
+    for file in skill["resources"]:
+        grid.add_row(Text(file["uri"], "cyan"), Text(f"{file['size']} bytes"), Text(file["digest"][:19] + "…", "dim"))
+    return grid
 
 
 def _heading(name: str, feature: Mapping[str, Any], kind: str = "") -> Text:

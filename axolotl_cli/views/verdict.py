@@ -81,6 +81,7 @@ def _names(host: ServerHost, kind: str) -> list[str]:
         "tool": (host.catalogue.bindings(),),
         "prompt": (host.prompts.bindings(),),
         "resource": (host.resources.bindings(), host.templates.bindings()),
+        "skill": (host.resources.bindings(), host.templates.bindings()),
     }
     return [binding.spec.name for bindings in catalogues[kind] for binding in bindings]
 

@@ -15,8 +15,8 @@ from axolotl_core.protocol.identity import Icon
 Execution: TypeAlias = Literal["loop", "thread", "process"]
 """Where a feature's code runs: on the event loop, in a worker thread, or in a tool process, which can be killed."""
 
-Kind: TypeAlias = Literal["tool", "prompt", "resource", "completion", "extension"]
-"""The kind of a feature. A resource from a template is a `resource`, too."""
+Kind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "completion", "extension"]
+"""The kind of a feature. A resource from a template is a `resource`, too, and a file of a skill is a `skill`."""
 
 
 class IFeature(ABC):

@@ -29,8 +29,8 @@ def encode_cursor(kind: str, position: int) -> str:
     return base64.urlsafe_b64encode(f"{kind}:{position}".encode()).decode().rstrip("=")
 
 
-def decode_cursor(kind: str, cursor: str) -> int:
-    """Decode a position in the list of `kind`.
+def decode_cursor(kind: str, cursor: str, method: str = "list") -> int:
+    """Decode a position in the list of `kind`, which the method `kind/method` gives.
 
     Raises:
         InvalidParams: if the cursor is not one of this list.
@@ -41,7 +41,7 @@ def decode_cursor(kind: str, cursor: str) -> int:
     except (binascii.Error, ValueError):
         position = -1
     if position < 0 or encode_cursor(kind, position) != cursor:
-        raise InvalidParams(f"Invalid cursor for {kind}/list: leave it out to start with the first page")
+        raise InvalidParams(f"Invalid cursor for {kind}/{method}: leave it out to start with the first page")
     return position
 
 

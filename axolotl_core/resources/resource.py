@@ -4,7 +4,7 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
 from urllib.parse import unquote
 
 import msgspec
@@ -16,7 +16,7 @@ from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobRes
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, instance_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import IFeature, check_attributes, open_parameters, type_arguments
+from axolotl_core.features.feature import IFeature, Kind, check_attributes, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
@@ -52,6 +52,7 @@ class _AnyResource(IFeature):
     """The common attributes of resources and resource templates."""
 
     _code = ("read", "execute")
+    _kind: ClassVar[Kind] = "resource"
 
     mime_type: str | None = None
     annotations: Annotations | None = None

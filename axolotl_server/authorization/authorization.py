@@ -232,7 +232,7 @@ def _missing(call: ToolCall) -> ProtocolError:
         return ToolNotFound(spec.name)
     if spec.kind == "prompt":
         return PromptNotFound(spec.name)
-    if spec.kind == "resource":
+    if spec.kind in ("resource", "skill"):
         return ResourceNotFound(call.uri)
     if spec.kind == "completion":
         return InvalidParams(f"Invalid params: there is no prompt or resource template {spec.name}")

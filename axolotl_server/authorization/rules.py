@@ -87,7 +87,7 @@ def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
     folded = re.compile("|".join(name_pattern(pattern.casefold()) for pattern in patterns))
 
     def holds(spec: FeatureSpec) -> bool:
-        if spec.kind == "resource":
+        if spec.kind in ("resource", "skill"):
             return exact.match(spec.name) is not None
         return folded.match(spec.name.casefold()) is not None
 

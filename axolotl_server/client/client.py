@@ -68,6 +68,10 @@ class Client:
         """List all resource templates."""
         return await self._list("resources/templates/list", "resourceTemplates")
 
+    async def list_skills(self) -> list[dict[str, Any]]:
+        """List all skills, each with its front matter and the digests of its files."""
+        return await self._list("skills/list", "skills")
+
     async def call(
         self,
         name: str,

@@ -68,13 +68,16 @@ class Views(Generic[ViewT]):
     async def mask(self, principal: Principal, authorization: "Authorization") -> bytes:
         """Give one byte per feature, 1 if the principal may use it, or raise InternalError if the authorizer failed."""
         if authorization.policy is None:
-            return bytes(await authorization.allowed(principal, self._specs))
+            return await self._decide(principal, authorization)
         profile = authorization.policy.profile(principal), principal.scopes & self._used_scopes
         mask = self._by_profile.get(profile)
         if mask is None:
-            mask = bytes(await authorization.allowed(principal, self._specs))
+            mask = await self._decide(principal, authorization)
             self._by_profile.put(profile, mask)
         return mask
+
+    async def _decide(self, principal: Principal, authorization: "Authorization") -> bytes:
+        return bytes(await authorization.allowed(principal, self._specs))
 
     @cached_property
     def _specs(self) -> Sequence[FeatureSpec]:
@@ -184,6 +187,10 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         """Add bindings to those that can be found; `bindings` are all of them."""
         self.index(bindings)
 
+    def make_views(self, bindings: Sequence[Binding[SpecT]]) -> Views[_Listing[SpecT]]:
+        """Make the views of a list."""
+        return Views(bindings)
+
     def bindings(self) -> tuple[Binding[SpecT], ...]:
         """Give the bindings of everything that is served."""
         return tuple(self._shown[0].bindings)
@@ -208,7 +215,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
 
     def _check_name(self, what: str, spec: FeatureSpec) -> None:
         """Check that a name cannot be taken for another one; a resource is found by its URI."""
-        if spec.name.isascii() or spec.kind == "resource":
+        if spec.name.isascii() or spec.kind in ("resource", "skill"):
             return
         if self._settings.protocol.ascii_names:
             raise ConfigurationError(
@@ -270,7 +277,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
             ordinals = {ordinal for ordinal, _ in known.values()}
             self._entries = {key: entry for key, entry in tuple(self._entries.items()) if key[1] in ordinals}
         self._registered = registered
-        self._shown = listing, Views(listing.bindings)
+        self._shown = listing, self.make_views(listing.bindings)
 
     def _compile_all(self, registered: Iterable[Any]) -> dict[int, tuple[int, Binding[SpecT]]]:
         """Give the ordinals and bindings of features, by their identity; only new ones are compiled."""

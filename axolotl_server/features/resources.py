@@ -1,6 +1,6 @@
 """`resources/list`, `resources/templates/list`, `resources/read`, and subscriptions with a handshake."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -48,7 +48,7 @@ class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
 
     def compile(self, item: IResource) -> Binding[FeatureSpec]:
         encode = _contents_encoder(item, self._settings.caching, self.authorization is not None)
-        return self._binder.bind(item, "resource", item.uri, encode)
+        return self._binder.bind(item, item._kind, item.uri, encode)
 
     def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
         return resource_definition(cast("AnyResource", binding.spec.feature), revision)
@@ -110,7 +110,7 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
 
         name = item.uri_template
         encode = _contents_encoder(item, self._settings.caching, self.authorization is not None)
-        bound = self._binder.bind(item, "resource", name, encode)
+        bound = self._binder.bind(item, item._kind, name, encode)
         completing = CompletionFeature(item, bound.spec)
         completion = self._binder.bind(completing, "completion", name, encode_completion)
         return msgspec.structs.replace(bound, completion=completion, template=UriTemplate(name))
@@ -128,21 +128,24 @@ def _template_of(binding: Binding[FeatureSpec]) -> "UriTemplate":
     return binding.template
 
 
-def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: bool) -> EncodeOutput:
-    own = resource.cache
+def cache_hints(own: CacheHint | None, caching: CachingSettings, guarded: bool) -> Callable[[Request], CacheHint]:
+    """Compile the choice of the cache hint for what a principal reads."""
     if guarded:
         # Where access is restricted, a shared cache must not answer, because it does not check who reads.
         own = CacheHint(caching.resource_ttl_seconds if own is None else own.ttl_seconds, "private")
     shared = own or CacheHint(caching.resource_ttl_seconds, caching.scope)
     personal = own or CacheHint(caching.resource_ttl_seconds, "private")
+    return lambda request: shared if request.exchange.principal == ANONYMOUS else personal
+
+
+def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: bool) -> EncodeOutput:
+    hint_for = cache_hints(resource.cache, caching, guarded)
+    depending = CacheHint(0, "private")  # the contents depend on the answers of one caller
 
     def encode_contents(output: ResourceContents, request: Request) -> bytes:
         era = request.era
         body = encode([contents_for(one, era.revision) for one in output])
-        if request.rounds is not None:
-            hint = CacheHint(0, "private")  # the contents depend on the answers of one caller
-        else:
-            hint = shared if request.exchange.principal == ANONYMOUS else personal
+        hint = hint_for(request) if request.rounds is None else depending
         return b'{"contents":%b%b' % (body, era.cacheable_tail(hint))
 
     return encode_contents
@@ -160,7 +163,7 @@ class ResourceMethods(ErrorFeatureMethod):
         self._maximum = maximum
 
     def locate(self, request: Request) -> RequestTarget:
-        return self.at_uri(_uri_in(request))
+        return self.at_uri(uri_in(request))
 
     def at_uri(self, uri: str) -> RequestTarget:
         """Find the resource with a URI, or the template that matches it.
@@ -180,19 +183,19 @@ class ResourceMethods(ErrorFeatureMethod):
         return RequestTarget(binding, variables, canonical, needs_check=binding is None)
 
     async def not_found(self, request: Request) -> ProtocolError:
-        return ResourceNotFound(_uri_in(request))
+        return ResourceNotFound(uri_in(request))
 
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         # Variables that are not valid mean that there is no such resource.
         if isinstance(error, InvalidArguments):
-            raise ResourceNotFound(_uri_in(request)) from None
+            raise ResourceNotFound(uri_in(request)) from None
         return super().reply_to_failure(error, request)
 
     async def subscribe(self, request: Request) -> bytes:
         """Notify a client of changes of a resource from now on."""
         target = request.target or self.locate(request)
         if target.binding is None:
-            raise ResourceNotFound(_uri_in(request))
+            raise ResourceNotFound(uri_in(request))
         assert request.connection is not None
         uri = canonical_uri(target.uri) or target.uri
         subscribed = request.connection.subscriptions
@@ -203,13 +206,13 @@ class ResourceMethods(ErrorFeatureMethod):
 
     async def unsubscribe(self, request: Request) -> bytes:
         """Stop notifying a client of changes of a resource."""
-        uri = _uri_in(request)
+        uri = uri_in(request)
         assert request.connection is not None
         request.connection.subscriptions.discard(canonical_uri(uri) or uri)
         return b"{}"
 
 
-def _uri_in(request: Request) -> str:
+def uri_in(request: Request) -> str:
     """Give the URI that a request names, or raise InvalidParams if there is none, or it is too long."""
     uri = read_params(request.data, ResourceParams).uri
     if len(uri) > MAX_URI_CHARACTERS:

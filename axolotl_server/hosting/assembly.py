@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
     from axolotl_server.quotas import RequestQuotas
+    from axolotl_server.skills.skill_methods import SkillCatalogue
     from axolotl_server.stores.redis_client import RedisClient
     from axolotl_server.tasks.task_service import TaskService
 
@@ -224,6 +225,25 @@ class ServerAssembly:
         return TemplateCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
 
     @cached_property
+    def skills(self) -> "SkillCatalogue | None":
+        """The skills that are served, if there are any."""
+        if "skills" not in self.roles.offers:
+            return None
+        from axolotl_server.skills.skill_methods import SkillCatalogue
+
+        registry, settings = self.resource_registry, self.settings
+        return SkillCatalogue(self.resources, self.templates, registry, self.binder, settings, self.authorization)
+
+    @cached_property
+    def skill_methods(self) -> Mapping[str, FeatureMethod]:
+        """The methods that name a skill; the revisions with a handshake do not have them."""
+        if self.skills is None:
+            return {}
+        from axolotl_server.skills.skill_methods import skill_methods
+
+        return skill_methods(self.skills, self.inflight)
+
+    @cached_property
     def tool_methods(self) -> ToolMethods:
         """Calls tools."""
         return ToolMethods(self.tools, self.inflight, self.settings.protocol.invalid_arguments)
@@ -243,6 +263,7 @@ class ServerAssembly:
             "resources/read": self.resource_methods,
             "resources/subscribe": self.resource_methods,
             "completion/complete": CompletionMethods(self.prompts, self.templates, self.inflight),
+            **self.skill_methods,
         }
 
     @cached_property

@@ -111,7 +111,7 @@ def _tasks(assembly: "ServerAssembly") -> "tuple[Methods, DirectedTasks]":
 def _shared(assembly: "ServerAssembly", capabilities: Mapping[str, Any]) -> dict[str, Method]:
     """Make the methods that revisions with a handshake have in common; the stateless one has most of them too."""
     methods: dict[str, Method] = {
-        **{name: one.call for name, one in assembly.feature_methods.items()},
+        **{name: one.call for name, one in assembly.feature_methods.items() if name not in assembly.skill_methods},
         "tools/list": assembly.tools.list,
         "prompts/list": assembly.prompts.list,
         "resources/list": assembly.resources.list,
@@ -133,6 +133,9 @@ def _stateless(
     readable_uris = None if assembly.watch is None else assembly.watch.readable_uris
     listening = SubscriptionMethods(assembly.subscriptions, capabilities, limits, tasks, readable_uris)
     methods["subscriptions/listen"] = listening.listen
+    if assembly.skills is not None:
+        methods["skills/list"] = assembly.skills.list
+        methods.update((name, one.call) for name, one in assembly.skill_methods.items())
     return methods if tasks is None else {**methods, **tasks.methods}
 
 

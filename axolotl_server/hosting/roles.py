@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from dependency_injector import containers, errors, providers
@@ -95,11 +95,14 @@ def flat(value: Any) -> Iterator[Any]:
         yield value
 
 
+if TYPE_CHECKING:
+    from axolotl_server.skills.published_skill import PublishedSkill
+
 RoleT = TypeVar("RoleT")
 ItemT = TypeVar("ItemT")
 
-_FEATURES = {"tools": "tool_registry", "prompts": "prompt_registry", "resources": "resource_registry"}
-"""The roles of features, each with the role of the registry that they are served from."""
+_FEATURES = {"tools": "tool_registry", "prompts": "prompt_registry", "resources": "resource_registry", "skills": None}
+"""The roles of features, each with the role of the registry that they are served from, if there is one."""
 
 
 class FeatureSet(msgspec.Struct, frozen=True):
@@ -115,6 +118,10 @@ class Roles(msgspec.Struct, frozen=True):
     toolsets: tuple[FeatureSet, ...] = ()
     promptsets: tuple[FeatureSet, ...] = ()
     resourcesets: tuple[FeatureSet, ...] = ()
+    """Resources and templates, and the files of skills."""
+    skillsets: tuple[FeatureSet, ...] = ()
+    skill_faults: tuple[str, ...] = ()
+    """What is wrong with the skills that could not be read."""
     layers: tuple[ILayer, ...] = ()
     extensions: tuple[IExtension, ...] = ()
     registry: ToolRegistry = msgspec.field(default_factory=ToolRegistry)
@@ -149,9 +156,14 @@ class Roles(msgspec.Struct, frozen=True):
         return _items(self.resourcesets)
 
     @property
+    def skills(self) -> "tuple[PublishedSkill, ...]":
+        """All skills, in their order."""
+        return _items(self.skillsets)
+
+    @property
     def set_names(self) -> dict[int, str]:
         """The names of the tool sets, by the identity of each feature in them."""
-        sets = (*self.toolsets, *self.promptsets, *self.resourcesets)
+        sets = (*self.toolsets, *self.promptsets, *self.resourcesets, *self.skillsets)
         return {id(item): one.name for one in sets if one.name is not None for item in one.items}
 
 
@@ -183,7 +195,7 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
     findings = [*_undefined(container), *_unknown_toolsets(container, chosen), *_misplaced(container)]
     if not offers and "extensions" not in container.providers and not findings:
         findings.append(
-            "The container has no role tools, prompts or resources: write "
+            "The container has no role tools, prompts, resources or skills: write "
             "tools = providers.List(providers.Singleton(MyTool)), or give it sub-containers that have one"
         )
     if findings:
@@ -191,10 +203,13 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
     tools = await _optional(container, "tool_registry", ToolRegistry, ToolRegistry)
     prompts = await _optional(container, "prompt_registry", PromptRegistry, PromptRegistry)
     resources = await _optional(container, "resource_registry", ResourceRegistry, ResourceRegistry)
+    skillsets, filesets, skill_faults = await _skillsets(container, chosen) if "skills" in offers else ([], [], [])
     return Roles(
         toolsets=await _sets(container, "tools", tools, chosen),
         promptsets=await _sets(container, "prompts", prompts, chosen),
-        resourcesets=await _sets(container, "resources", resources, chosen),
+        resourcesets=(*await _sets(container, "resources", resources, chosen), *filesets),
+        skillsets=tuple(skillsets),
+        skill_faults=tuple(skill_faults),
         layers=await _all_of(container, "layers"),
         extensions=await _all_of(container, "extensions"),
         registry=tools,
@@ -219,6 +234,7 @@ def faults_of(roles: Roles) -> list[str]:
         *_faults(roles.tools, partial(_check_tool, rule=roles.name_rule)),
         *_faults(roles.prompts, check_prompt),
         *_faults(roles.resources, check_resource),
+        *roles.skill_faults,
         *_faults(roles.extensions, check_extension),
         *_collisions(roles.toolsets, roles.registry, "tool"),
         *_collisions(roles.promptsets, roles.prompt_registry, "prompt"),
@@ -241,6 +257,8 @@ def _offers(container: Any) -> Iterator[str]:
     for role, registry in _FEATURES.items():
         if registry in container.providers or any(sources_of(container, role)):
             yield role
+            if role == "skills":
+                yield "resources"  # which clients read the files as
 
 
 async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
@@ -248,6 +266,21 @@ async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequ
     sources = [(name, source) for name, source in sources_of(container, role) if not chosen or _is_within(name, chosen)]
     made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in sources]
     return (FeatureSet(None, registry.get_all()), *made)
+
+
+async def _skillsets(container: Any, chosen: Sequence[str]) -> tuple[list[FeatureSet], list[FeatureSet], list[str]]:
+    """Read the skills of each chosen set; give them, their files, and what is wrong with those that cannot be read."""
+    from axolotl_server.skills.assembly import read_skills  # few servers have skills
+
+    skillsets, filesets, faults = [], [], []
+    for name, source in sources_of(container, "skills"):
+        if not chosen or _is_within(name, chosen):
+            skills, found = await read_skills(flat(await resolved(source)))
+            files = {id(file): file for skill in skills for file in skill.resources}  # some belong to several skills
+            skillsets.append(FeatureSet(name, tuple(skills)))
+            filesets.append(FeatureSet(name, tuple(files.values())))
+            faults += found
+    return skillsets, filesets, faults
 
 
 def _is_within(toolset: str | None, chosen: Sequence[str]) -> bool:
@@ -279,7 +312,17 @@ def _undefined(container: Any) -> Iterator[str]:
 
 
 _ROLE_NAMES: Final = (
-    *("tools", "prompts", "resources", "tool_registry", "prompt_registry", "resource_registry", "settings", "layers"),
+    *(
+        "tools",
+        "prompts",
+        "resources",
+        "skills",
+        "tool_registry",
+        "prompt_registry",
+        "resource_registry",
+        "settings",
+        "layers",
+    ),
     *("extensions", "name_rule", "event_store", "authorizer", "token_verifier", "quota_store", "result_store"),
     *("audit_sinks", "health_checks", "task_engine"),
 )

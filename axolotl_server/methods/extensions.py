@@ -30,6 +30,7 @@ _RESERVED: Final = frozenset(
         "roots",
         "sampling",
         "server",
+        "skills",
         "subscriptions",
         "tasks",
         "tools",

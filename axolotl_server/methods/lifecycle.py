@@ -20,6 +20,11 @@ from axolotl_server.settings.server import ServerIdentity
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 """The extension that adds tasks to the stateless revision."""
 
+SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
+"""The extension that adds skills to the stateless revision."""
+
+_STATELESS_EXTENSIONS: Final = frozenset({SKILLS_EXTENSION, TASKS_EXTENSION})
+
 TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 """The capability of the revision that has tasks without an extension."""
 
@@ -42,6 +47,8 @@ def capabilities_of(
         announced.setdefault(APP_EXTENSION, {})
     if runs_tasks(known):
         announced.setdefault(TASKS_EXTENSION, {})
+    if "skills" in offers:
+        announced[SKILLS_EXTENSION] = {"directoryRead": True}
     if announced:
         capabilities["extensions"] = announced
     return capabilities
@@ -112,14 +119,15 @@ class Handshake:
         return encode(result)
 
     def _capabilities_in(self, revision: Revision) -> Mapping[str, Any]:
-        """Add tasks in the form of the revision; only one of those with a handshake has them."""
-        extensions = dict(self._capabilities.get("extensions", {}))
-        if extensions.pop(TASKS_EXTENSION, None) is None:
+        """Leave out the extensions of the stateless revision; one revision has its own form of tasks."""
+        announced: Mapping[str, Any] = self._capabilities.get("extensions", {})
+        if announced.keys().isdisjoint(_STATELESS_EXTENSIONS):
             return self._capabilities
+        extensions = {name: value for name, value in announced.items() if name not in _STATELESS_EXTENSIONS}
         others = {name: value for name, value in self._capabilities.items() if name != "extensions"}
         if extensions:
             others["extensions"] = extensions
-        return {**others, "tasks": TASKS_CAPABILITY} if revision.tasks else others
+        return {**others, "tasks": TASKS_CAPABILITY} if revision.tasks and TASKS_EXTENSION in announced else others
 
 
 class Discovery:

@@ -111,7 +111,7 @@ class AuditSettings(Section):
     """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"
     """Whether records have a digest of the arguments, or the arguments without sensitive values."""
-    kinds: tuple[Kind, ...] = ("tool", "prompt", "resource", "extension")
+    kinds: tuple[Kind, ...] = ("tool", "prompt", "resource", "skill", "extension")
     """The kinds of features whose calls are recorded."""
     key: SecretStr | None = Field(None, min_length=16)
     """A secret of at least 16 characters that protects the hash chain from being rewritten."""
@@ -143,11 +143,11 @@ def _one_of(*words: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "extension"]
+RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]
 """The kinds of features that rules can match. Completions belong to the feature they complete."""
 
 _Words: TypeAlias = Annotated[frozenset[str], Field(min_length=1)]
-_Kind: TypeAlias = Annotated[RuledKind, _one_of("tool", "prompt", "resource", "extension")]
+_Kind: TypeAlias = Annotated[RuledKind, _one_of("tool", "prompt", "resource", "skill", "extension")]
 
 
 class _Part(Section):

@@ -58,6 +58,7 @@ LIBRARIES: Final = {
     "uvicorn": ["axolotl_server/http_server/"],
     "uvloop": ["axolotl_cli/runtime.py"],
     "watchfiles": ["axolotl_cli/development/"],
+    "yaml": ["axolotl_server/skills/"],
 }
 """Libraries, each with the only places that may import it."""
 

@@ -19,7 +19,7 @@ SERVE: Final = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", "serve"
 IMPORTED: Final = re.compile(r"\| +([a-z_0-9A-Z.]+)$", re.MULTILINE)
 RARE: Final = {
     "httpx2", "jwt", "opentelemetry", "prometheus_client", "redis",
-    "rich", "sqlite3",
+    "rich", "sqlite3", "yaml",
 }  # fmt: skip
 
 

@@ -25,7 +25,9 @@ class CommandLine:
 
     def write(self, name: str, text: str) -> None:
         """Write a file to the directory."""
-        (self.directory / name).write_text(text, encoding="utf-8")
+        file = self.directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 class Answer:

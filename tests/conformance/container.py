@@ -1,8 +1,10 @@
 """The server under test: a normal container with everything that the conformance suite calls by name."""
 
+from pathlib import Path
+
 from dependency_injector import containers, providers
 
-from axolotl_core import PromptRegistry, ToolRegistry
+from axolotl_core import PromptRegistry, ToolRegistry, skill_folder
 from tests.conformance.asking import ASKING_TOOLS
 from tests.conformance.changing import TriggerPromptChange, TriggerToolChange
 from tests.conformance.prompts import PROMPTS
@@ -30,3 +32,4 @@ class Container(containers.DeclarativeContainer):
     )
     prompts = providers.List(providers.Object(PROMPTS))
     resources = providers.List(providers.Object(RESOURCES))
+    skills = providers.List(providers.Object(skill_folder(Path(__file__).parent / "skills")))

@@ -23,6 +23,7 @@ class Leg:
     """One run of the suite, and the number of checks per scenario that must succeed."""
 
     revision: str
+    """The revision, or `extensions` for the scenarios of extensions, which are not part of a revision."""
     expected: Mapping[str, int]
 
     @property

@@ -61,6 +61,14 @@ _CHECKS: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 """In the order of the revisions above; a scenario without checks is not run."""
 
+EXTENSIONS: Final = "extensions"
+EXTENSION_CHECKS: Final[Mapping[str, int]] = {
+    "sep-2640-skills-directory": 7,
+    "sep-2640-skills-enumeration": 32,
+    "sep-2640-skills-manifest": 6,
+}
+"""The scenarios of extensions that the server has."""
+
 
 def checks_of(revision: str) -> Mapping[str, int]:
     """Return the number of expected checks per scenario of a revision."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.docs.pages import Block, blocks, example_text, page_names, read_page
 
-_FROM_FILES = {"dockerfile", "nginx", "python", "toml", "yaml"}
+_FROM_FILES = {"dockerfile", "markdown", "nginx", "python", "toml", "yaml"}
 _LANGUAGES = {"console", "json", "sh", "text", *_FROM_FILES}
 
 

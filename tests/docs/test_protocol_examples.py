@@ -11,7 +11,7 @@ import pytest
 from axolotl_core import Root, Sample, TextContent, ToolUse
 from axolotl_server import RemoteError, connect
 from axolotl_server.client.outcomes import ACCEPT, CANCEL, Answer, Inquiry
-from tests.support.docs.pages import blocks
+from tests.support.docs.pages import EXAMPLES, blocks
 
 
 def load(name: str) -> Any:
@@ -278,3 +278,22 @@ async def test_traced(caplog: pytest.LogCaptureFixture) -> None:
         "tool greet, trace 0af7651916cd43dd8448eb211c80319c",
         "tool greet, trace none",
     ]
+
+
+async def test_refunding() -> None:
+    """The skill of the folder is listed with its letter."""
+    settings = EXAMPLES / "guarded" / "skills.toml"
+    async with connect(load("refunding").Container(), settings=settings) as client:
+        [skill] = await client.list_skills()
+        assert skill["frontmatter"]["metadata"] == {"version": "2"}
+        letter = await client.read_resource(skill["resources"][1]["uri"])
+    assert letter.text == "Dear {name}, you get back {amount}.\n"
+
+
+async def test_daily_report() -> None:
+    """A dynamic skill has no digests, and its front matter is that of its SKILL.md."""
+    async with connect(load("daily_report").Container()) as client:
+        [skill] = await client.list_skills()
+        page = await client.read_resource(skill["uri"])
+    assert skill["resources"] == "dynamic"
+    assert page.text.startswith("---\nname: daily\ndescription: Write the daily report.\n---\n")

@@ -47,6 +47,8 @@ _MOST_COMPLETIONS = 100
 _FREE = {"inputSchema", "outputSchema", "structuredContent", "_meta", "data", "capabilities"}
 """Members with arbitrary content."""
 
+_CACHEABLE_SKILLS = frozenset({"skills/list", "skills/get"})
+
 
 class WireRules:
     """Checks the messages of one connection."""
@@ -151,7 +153,11 @@ class WireRules:
         models: Any = stateless_models if self._revision.stateless else handshake_models
         _compare(SERVER_RESULTS.get((method, self._revision.name), models.Result), result)
         assert self._revision.stateless or "resultType" not in result
-        kept = self._revision.stateless and method in CACHEABLE_METHODS and result["resultType"] == "complete"
+        kept = (
+            self._revision.stateless
+            and method in CACHEABLE_METHODS | _CACHEABLE_SKILLS
+            and result["resultType"] == "complete"
+        )
         assert ({"ttlMs", "cacheScope"} & result.keys()) == ({"ttlMs", "cacheScope"} if kept else set())
         if result.get("resultType") == "input_required":
             self._check_round(result)

@@ -48,6 +48,7 @@ def test_json(cli: CommandLine) -> None:
         "prompts": [],
         "resources": [],
         "templates": [],
+        "skills": [],
     }
 
 

@@ -323,6 +323,8 @@ def test_missing_directories(cli: CommandLine) -> None:
         (".env", True),
         ("a.pyc", False),
         ("notes.md", False),
+        ("skills/new/SKILL.md", True),
+        ("skills/letters/templates/thanks.txt", True),
         (".venv/lib/a.py", False),
         ("deep/node_modules/a.py", False),
         (".git/hooks/a.py", False),
@@ -331,9 +333,11 @@ def test_missing_directories(cli: CommandLine) -> None:
     ],
 )
 def test_what_is_relevant(tmp_path: Path, name: str, matters: bool) -> None:
-    """Python and settings files of the project are watched; generated and installed files are not."""
+    """Python, settings and all files of skills are watched; generated and installed files are not."""
     from watchfiles import Change
 
+    (tmp_path / "skills" / "letters").mkdir(parents=True)
+    (tmp_path / "skills" / "letters" / "SKILL.md").touch()
     assert _is_relevant(Change.modified, str(tmp_path / name), [tmp_path]) is matters
 
 

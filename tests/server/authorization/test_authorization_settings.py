@@ -84,7 +84,10 @@ async def test_switched_on_without_a_policy() -> None:
         ),
         ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown, did you mean 'read_only'?"),
         ({"rules": [{**RULE, "what": {"kinds": ["tol"]}}]}, "there is no 'tol'; did you mean 'tool'?"),
-        ({"rules": [{**RULE, "what": {"kinds": ["completion"]}}]}, "choose one of: tool, prompt, resource, extension"),
+        (
+            {"rules": [{**RULE, "what": {"kinds": ["completion"]}}]},
+            "choose one of: tool, prompt, resource, skill, extension",
+        ),
         ({"rules": [{**RULE, "effect": "permit"}]}, "there is no 'permit'; choose one of: allow, deny"),
         ({"rules": [{"effect": "allow"}]}, "Setting authorization.rules.0.name: Field required"),
         ({"rules": [{**RULE, "who": {"subjects": []}}]}, "Setting authorization.rules.0.who.subjects"),

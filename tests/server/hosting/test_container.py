@@ -344,7 +344,7 @@ async def test_a_container_without_tools_is_reported() -> None:
         services = providers.List()
 
     (finding,) = await findings_of(Container())
-    assert finding.startswith("The container has no role tools, prompts or resources: write tools = providers.List(")
+    assert finding.startswith("The container has no role tools, prompts, resources or skills: write tools = ")
 
 
 async def test_missing_dependencies_are_reported() -> None:

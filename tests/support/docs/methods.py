@@ -1,12 +1,12 @@
 """The table of methods by protocol revision, with the answers of a real server."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
 from dependency_injector import containers, providers
 
-from axolotl_core import prompt, resource, tool
+from axolotl_core import ISkill, prompt, resource, tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import ServerHost
@@ -14,7 +14,10 @@ from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.docs.tables import table
 
 _TASKS: Final = "io.modelcontextprotocol/tasks"
-_EXTENDED: Final = {"tasks/get", "tasks/update", "tasks/cancel"}
+_EXTENDED: Final = {
+    "tasks/get", "tasks/update", "tasks/cancel",
+    "skills/list", "skills/get", "resources/directory/read",
+}  # fmt: skip
 
 METHODS: Final = (
     "initialize",
@@ -37,6 +40,9 @@ METHODS: Final = (
     "tasks/list",
     "tasks/update",
     "tasks/cancel",
+    "skills/list",
+    "skills/get",
+    "resources/directory/read",
 )
 
 
@@ -54,12 +60,23 @@ async def page() -> str:
     return "hello"
 
 
+class Skill(ISkill):
+    """A skill with its `SKILL.md` only."""
+
+    uri = "skill://greet/SKILL.md"
+    frontmatter: Mapping[str, Any] = {"name": "greet", "description": "Greet."}
+
+    async def files(self) -> Mapping[str, bytes]:
+        return {"SKILL.md": b"hello"}
+
+
 class Container(containers.DeclarativeContainer):
     """One feature of each kind."""
 
     tools = providers.List(providers.Object(wait))
     prompts = providers.List(providers.Object(speak))
     resources = providers.List(providers.Object(page))
+    skills = providers.List(providers.Singleton(Skill))
 
 
 async def methods_table() -> str:

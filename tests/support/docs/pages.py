@@ -36,7 +36,8 @@ class Block:
 
 def page_names() -> list[str]:
     """Return the paths of the pages, relative to the root of the repository."""
-    return ["README.md", *(page.relative_to(ROOT).as_posix() for page in sorted(DOCS.rglob("*.md")))]
+    found = (page for page in sorted(DOCS.rglob("*.md")) if not page.is_relative_to(EXAMPLES))
+    return ["README.md", *(page.relative_to(ROOT).as_posix() for page in found)]
 
 
 def read_page(name: str) -> str:

@@ -31,6 +31,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
     "limits.max_message_bytes": (
         *("Params.arguments", "Params.input_responses", "_RawMessage.params", "_UpdateParams.input_responses"),
         *("RequestMeta.version", "RequestMeta.log_level", "LevelParams.level", "ListParams.cursor"),
+        "_DirectoryParams.cursor",
         *("CancelledParams.request_id", "CancelledParams.reason", "PromptParams.name", "PromptParams.arguments"),
         *("_Reference.type", "_Reference.name", "_Reference.uri", "_Argument.name", "_Argument.value"),
         *("_Context.arguments", "_CallParams.name"),
@@ -47,7 +48,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("Implementation.description", "Implementation.website_url", "Implementation.icons"),
         *("Icon.src", "Icon.mime_type", "Icon.sizes"),
     ),
-    "axolotl_core.resources.uri_form:MAX_URI_CHARACTERS": ("ResourceParams.uri",),
+    "axolotl_core.resources.uri_form:MAX_URI_CHARACTERS": ("ResourceParams.uri", "_DirectoryParams.uri"),
     "axolotl_core.protocol.messages:_MAX_TRACE": (
         *("_TraceMeta.traceparent", "_TraceMeta.tracestate", "_TraceMeta.baggage"),
     ),

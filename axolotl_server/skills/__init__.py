@@ -1,0 +1,1 @@
+"""Skills: folders of instructions that clients read as resources."""
