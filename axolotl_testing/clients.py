@@ -12,13 +12,13 @@ from axolotl_testing.leftovers import Leftovers
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
 
 if TYPE_CHECKING:
-    from axolotl_testing.faults import Faults
+    from axolotl_testing.faults import FaultPlan
 
 
 class ClientFactory:
     """Makes clients; the type of the fixture `axolotl_client`."""
 
-    def __init__(self, project: Project, faults: "Faults | None" = None) -> None:
+    def __init__(self, project: Project, faults: "FaultPlan | None" = None) -> None:
         self._project = project
         self._faults = faults
 

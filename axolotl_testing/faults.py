@@ -56,11 +56,8 @@ class Faults:
     a resource. The test fails if a fault is not used.
     """
 
-    def __init__(self) -> None:
-        self._faults: list[InjectedFault] = []
-        self._stores: dict[str, InjectedFault] = {}
-        self._known: set[str] = set()
-        self._calls: list[_ClientCall] = []
+    def __init__(self, plan: "FaultPlan") -> None:
+        self._plan = plan
 
     def slow(self, tool: str, seconds: float, *, times: int | None = None) -> None:
         """Wait before the code of a tool runs."""
@@ -70,7 +67,7 @@ class Faults:
             await asyncio.sleep(seconds)
             return await call_next(call)
 
-        self._add(f"slow({tool!r}, {seconds:g})", tool, act, times)
+        self._plan.add(f"slow({tool!r}, {seconds:g})", tool, act, times)
 
     def raises(self, tool: str, error: BaseException | type[BaseException], *, times: int | None = None) -> None:
         """Raise an exception instead of running the code of a tool."""
@@ -79,7 +76,7 @@ class Faults:
             fault.used += 1
             raise error() if isinstance(error, type) else error.with_traceback(None)
 
-        self._add(f"raises({tool!r}, {error!r})", tool, act, times)
+        self._plan.add(f"raises({tool!r}, {error!r})", tool, act, times)
 
     def expire_deadline(self, tool: str, *, times: int | None = None) -> None:
         """Let the deadline of a call pass when its code would start, without waiting for it."""
@@ -89,30 +86,30 @@ class Faults:
             call.stop(CancelReason.TIMEOUT)
             await asyncio.get_running_loop().create_future()
 
-        self._add(f"expire_deadline({tool!r})", tool, act, times)
+        self._plan.add(f"expire_deadline({tool!r})", tool, act, times)
 
     def cancel_after(self, tool: str, seconds: float = 0.0, *, times: int | None = None) -> None:
         """Let the client cancel a call some time after its code has started: `client.call` raises CancelledError."""
 
         async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
-            timer = asyncio.get_running_loop().call_later(seconds, self._cancel, fault)
+            timer = asyncio.get_running_loop().call_later(seconds, self._plan.cancel, fault)
             try:
                 return await call_next(call)
             finally:
                 timer.cancel()
 
-        self._add(f"cancel_after({tool!r}, {seconds:g})", tool, act, times)
+        self._plan.add(f"cancel_after({tool!r}, {seconds:g})", tool, act, times)
 
     def disconnect(self, tool: str, *, times: int | None = None) -> None:
         """Close the client when the code of a call starts: `client.call` raises ConnectionError."""
 
         async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
-            client_call = self._find(fault)
+            client_call = self._plan.find_call(fault)
             if client_call is not None:
                 client_call.closing = asyncio.ensure_future(client_call.client.close())
             return await call_next(call)
 
-        self._add(f"disconnect({tool!r})", tool, act, times)
+        self._plan.add(f"disconnect({tool!r})", tool, act, times)
 
     def store_down(self, store: StoreName) -> None:
         """Let every use of a store fail, of clients that connect after this."""
@@ -124,7 +121,22 @@ class Faults:
         async def nothing(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
             """A store is not used by the code of a call."""
 
-        self._stores[store] = InjectedFault(f"store_down({store!r})", "", nothing, None)
+        self._plan.stores[store] = InjectedFault(f"store_down({store!r})", "", nothing, None)
+
+
+class FaultPlan:
+    """Knows the faults of a test, applies them to containers and clients, and checks that they happened."""
+
+    def __init__(self) -> None:
+        self.stores: dict[str, InjectedFault] = {}
+        """The stores that are down."""
+        self._faults: list[InjectedFault] = []
+        self._known: set[str] = set()
+        self._calls: list[_ClientCall] = []
+
+    def add(self, text: str, feature: str, act: _Act, times: int | None) -> None:
+        """Add a fault of a feature."""
+        self._faults.append(InjectedFault(text, feature, act, times))
 
     @contextmanager
     def applied(self, container: containers.Container) -> Iterator[None]:
@@ -132,7 +144,7 @@ class Faults:
         layers = container.providers.get("layers")
         given = () if layers is None else (layers,)
         roles: dict[str, Any] = {"layers": providers.List(*given, providers.Object(_FaultLayer(self)))}
-        for name, fault in self._stores.items():
+        for name, fault in self.stores.items():
             role, port, error = _STORES[name]
             roles[role] = providers.Object(_broken(port, error, fault))
         before = {role: container.providers.get(role) for role in roles}
@@ -177,12 +189,9 @@ class Faults:
         """Remember the name of a feature."""
         self._known.add(feature)
 
-    def _add(self, text: str, feature: str, act: _Act, times: int | None) -> None:
-        self._faults.append(InjectedFault(text, feature, act, times))
-
     def _all(self) -> Iterator[InjectedFault]:
         yield from self._faults
-        yield from self._stores.values()
+        yield from self.stores.values()
 
     def _hint(self, fault: InjectedFault) -> str:
         """Explain an unused fault by a misspelled name."""
@@ -191,15 +200,16 @@ class Faults:
         near = nearest(fault.feature, self._known)
         return f", because there is no {fault.feature!r}" + (f"; did you mean {near!r}?" if near else "")
 
-    def _find(self, fault: InjectedFault) -> "_ClientCall | None":
+    def find_call(self, fault: InjectedFault) -> "_ClientCall | None":
         """Find the oldest call of a client that the fault concerns, and count the fault."""
         folded = fault.feature.casefold()
         found = next((one for one in self._calls if one.name.casefold() == folded and not one.task.done()), None)
         fault.used += found is not None
         return found
 
-    def _cancel(self, fault: InjectedFault) -> None:
-        found = self._find(fault)
+    def cancel(self, fault: InjectedFault) -> None:
+        """Cancel the oldest call of a client that the fault concerns."""
+        found = self.find_call(fault)
         if found is not None:
             found.task.cancel()
 
@@ -217,14 +227,14 @@ class _ClientCall:
 class _FaultLayer(ILayer):
     """The innermost layer of all features, which calls the faults."""
 
-    def __init__(self, faults: Faults) -> None:
-        self._faults = faults
+    def __init__(self, plan: FaultPlan) -> None:
+        self._plan = plan
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        self._faults.know(spec.name)
+        self._plan.know(spec.name)
 
         async def invoke(call: ToolCall) -> Any:
-            fault = self._faults.next_fault(spec.name)
+            fault = self._plan.next_fault(spec.name)
             return await (call_next(call) if fault is None else fault.act(fault, call, call_next))
 
         return invoke

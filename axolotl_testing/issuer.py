@@ -90,7 +90,7 @@ class Issuer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, path: str, form: Mapping[str, list[str]]) -> Any:
+    def _answer(self, path: str, form: Mapping[str, list[str]]) -> Any:
         """Give the answer to a request as JSON; None if there is no such page."""
         if path.startswith(("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")):
             return {
@@ -126,11 +126,11 @@ class Issuer:
 def _handler_of(issuer: Issuer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._reply(issuer.answer(self.path, {}))
+            self._reply(issuer._answer(self.path, {}))
 
         def do_POST(self) -> None:
             length = min(int(self.headers.get("Content-Length", "0")), _MAX_BODY_BYTES)
-            self._reply(issuer.answer(self.path, parse_qs(self.rfile.read(length).decode())))
+            self._reply(issuer._answer(self.path, parse_qs(self.rfile.read(length).decode())))
 
         def log_message(self, *_: Any) -> None:
             """Print nothing."""

@@ -7,7 +7,7 @@ import pytest
 
 if TYPE_CHECKING:
     from axolotl_testing.clients import ClientFactory
-    from axolotl_testing.faults import Faults
+    from axolotl_testing.faults import FaultPlan, Faults
     from axolotl_testing.issuer import Issuer
     from axolotl_testing.policy import Policy
     from axolotl_testing.project import Project
@@ -20,7 +20,7 @@ def axolotl_client(request: pytest.FixtureRequest) -> "ClientFactory":
     from axolotl_testing.clients import ClientFactory
 
     has_faults = "axolotl_faults" in request.fixturenames
-    return ClientFactory(_project(request), request.getfixturevalue("axolotl_faults") if has_faults else None)
+    return ClientFactory(_project(request), request.getfixturevalue("_axolotl_fault_plan") if has_faults else None)
 
 
 @pytest.fixture
@@ -57,20 +57,27 @@ def axolotl_policy(request: pytest.FixtureRequest) -> "Policy":
 
 
 @pytest.fixture
-def axolotl_faults() -> "Faults":
+def axolotl_faults(_axolotl_fault_plan: "FaultPlan") -> "Faults":
     """Let tools, clients and stores fail."""
     from axolotl_testing.faults import Faults
 
-    return Faults()
+    return Faults(_axolotl_fault_plan)
+
+
+@pytest.fixture
+def _axolotl_fault_plan() -> "FaultPlan":
+    from axolotl_testing.faults import FaultPlan
+
+    return FaultPlan()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Fail a test whose faults did not happen."""
     yield
-    faults: Faults | None = getattr(item, "funcargs", {}).get("axolotl_faults")
-    if faults is not None:
-        faults.check()
+    plan: FaultPlan | None = getattr(item, "funcargs", {}).get("_axolotl_fault_plan")
+    if plan is not None:
+        plan.check()
 
 
 def _project(request: pytest.FixtureRequest) -> "Project":
