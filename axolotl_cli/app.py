@@ -17,6 +17,7 @@ from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.text import report_findings
 
 _COMMANDS: Final = {
+    "new": "project.new:new",
     "serve": "serve:serve",
     "dev": "dev:dev",
     "list": "list:list_features",

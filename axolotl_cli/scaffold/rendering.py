@@ -1,0 +1,73 @@
+"""Templates rendered into the directory of a new project, which appears complete or not at all."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final
+
+from axolotl_cli.scaffold.project_name import ProjectName
+from axolotl_core.errors import ConfigurationError
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+"""A folder for each variant. Each is a project that works as it stands; dot files begin with `dot_`."""
+
+_VERSION: Final = "0.0.0.dev0"
+_DOT: Final = "dot_"
+_NOT_RENDERED: Final = ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "orders.db")
+"""What running the templates leaves behind in a checkout."""
+
+
+def check_target(target: Path) -> None:
+    """Raise ConfigurationError unless a directory can be created, or exists and is empty."""
+    if not target.parent.is_dir():
+        raise ConfigurationError(f"There is no directory {target.parent}: create it first")
+    if target.is_dir() and target.samefile(Path.cwd()):
+        raise ConfigurationError(f"{target} is the current directory: go to its parent, and name it with --directory")
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise ConfigurationError(f"{target} exists and is not empty: nothing was written")
+
+
+@contextmanager
+def rendered(variant: str, name: ProjectName, target: Path) -> Iterator[Path]:
+    """Write the files of a variant into a temporary directory for the block, which becomes the target afterwards.
+
+    If anything fails, nothing is left. Raises ConfigurationError if the target exists and is not empty.
+    """
+    check_target(target)
+    temporary = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        temporary.chmod(0o777 & ~_umask())
+        _render(TEMPLATES / variant, temporary, {**name.words, _VERSION: version("axolotl-mcp")})
+        yield temporary
+        check_target(target)
+        temporary.rename(target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _render(template: Path, directory: Path, words: Mapping[str, str]) -> None:
+    pattern = re.compile("|".join(map(re.escape, words)))
+
+    def replaced(text: str) -> str:
+        return pattern.sub(lambda match: words[match[0]], text)
+
+    for source in sorted(template.rglob("*")):
+        place = source.relative_to(template)
+        if source.is_dir() or not set(_NOT_RENDERED).isdisjoint(place.parts):
+            continue
+        parts = (f".{part.removeprefix(_DOT)}" if part.startswith(_DOT) else replaced(part) for part in place.parts)
+        file = directory.joinpath(*parts)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(replaced(source.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,1 @@
+"""Tools served over the Model Context Protocol."""
