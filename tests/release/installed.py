@@ -1,6 +1,7 @@
 """The wheel in an environment of its own, which cannot see the checkout: what the README shows must work there."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ def install(wheel: Path, directory: Path, *, extras: str = "") -> Path:
 def check_installation(wheel: Path) -> None:
     """Run the commands of the README with the installed wheel only."""
     with tempfile.TemporaryDirectory() as temporary:
-        commands = install(wheel, Path(temporary, "environment"))
+        commands = install(wheel, Path(temporary, "environment"), extras="[test]")
         work = Path(temporary, "work")
         work.mkdir()
         work.joinpath("greeter.py").write_bytes((ROOT / "docs/examples/greeter.py").read_bytes())
@@ -33,6 +34,15 @@ def check_installation(wheel: Path) -> None:
         _expect(_run([axolotl, "check", "greeter.py"], work), "greeter.py: 1 tool, no problems\n")
         _expect(_run([axolotl, "call", "greeter.py", "greet", "name=Ada"], work), "Hello, Ada!\n")
         _check_demo(axolotl, work)
+        _check_tutorial(commands, work)
+
+
+def _check_tutorial(commands: Path, work: Path) -> None:
+    """Run the tests and checks of the tutorial's project."""
+    project = work / "shop"
+    shutil.copytree(ROOT / "docs/examples/tutorial/shop", project, ignore=shutil.ignore_patterns("*.db", "__pycache__"))
+    _run([str(commands / "python"), "-m", "pytest", "-q"], project)
+    _run([str(commands / "axolotl"), "check", "--strict"], project)
 
 
 def _check_demo(axolotl: str, work: Path) -> None:
