@@ -26,6 +26,7 @@ _COMMANDS: Final = {
     "read": "call:read",
     "inspect": "list:inspect",
     "check": "project.check:check",
+    "contract": "project.contract:contract",
     "health": "health:health",
     "install": "project.install:install",
     "policy": "policy:policy",

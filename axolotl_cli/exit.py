@@ -21,12 +21,18 @@ class ExitCode(IntEnum):
     """The tool answered with an error."""
     NOT_READY = 1
     """The server is not ready for calls."""
+    BREAKING = 1
+    """A change of the contract breaks callers, or could not be decided in continuous integration."""
+    OVER_BUDGET = 1
+    """The tools cost more tokens than allowed."""
     NOT_CONFIGURED = 2
     """The command line, the settings or the container are invalid."""
     REFUSED = 3
     """The server refused the request, for example because there is no such tool, or a prompt or resource failed."""
     UNREACHABLE = 3
     """No server answered."""
+    RISKY = 4
+    """Changes of the contract are risky, and none is breaking."""
 
 
 _GRACE_SECONDS: Final = 1.0

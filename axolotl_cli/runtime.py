@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from axolotl_cli.exit import grace_seconds, hurry, note_stuck_tasks, start_exit_timer
 from axolotl_cli.logs import set_log_level, start_logging
@@ -22,6 +22,8 @@ from axolotl_server.hosting.roles import resolve_settings
 from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")
+HostCheck: TypeAlias = Callable[[ServerHost], object]
+"""Checks a started server before it serves, and raises ConfigurationError if it must not."""
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -108,7 +110,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def serving(
     host: ServerHost,
     drain_seconds: Callable[[ServerSettings], float],
-    check: Callable[[ServerHost], object] | None = None,
+    check: HostCheck | None = None,
 ) -> AsyncIterator[None]:
     """Start a server, make it ready to serve for the block, and stop it afterwards; handle signals until then.
 

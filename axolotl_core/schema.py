@@ -19,6 +19,13 @@ _DATA: Final = frozenset({"const", "default", "enum", "examples"})
 _ANNOTATIONS: Final = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
 )
+_GROUPS: Final = (
+    {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties"},
+    {"prefixItems", "items", "unevaluatedItems"},
+    {"contains", "minContains", "maxContains"},
+    {"if", "then", "else"},
+)
+"""Keywords whose meaning depends on the others in the same schema."""
 _METHOD_NAMES: dict[Any, str] = {}
 
 
@@ -179,7 +186,7 @@ class _Inlining:
             return own
         del own["$ref"]
         definition = self._schema(self._definitions[name])
-        if not isinstance(definition, dict) or own.keys() & definition.keys() - _ANNOTATIONS:
+        if not isinstance(definition, dict) or _interact(own, definition):
             return {**own, "allOf": [definition, *own.get("allOf", ())]}
         return {**definition, **own}
 
@@ -191,6 +198,13 @@ class _Inlining:
         if key == "discriminator" and isinstance(value, Mapping):
             return {name: child for name, child in value.items() if name != "mapping"}  # it refers to definitions
         return self._schema(value)
+
+
+def _interact(own: Mapping[str, Any], definition: Mapping[str, Any]) -> bool:
+    """Whether keywords next to a reference would change their meaning among those of the definition."""
+    if own.keys() & definition.keys() - _ANNOTATIONS:
+        return True
+    return any(own.keys() & group and definition.keys() & group for group in _GROUPS)
 
 
 def _definition_name(reference: Any) -> str | None:

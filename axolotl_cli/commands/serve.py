@@ -37,6 +37,12 @@ def serve(
     env_file: EnvFile = None,
     settings: SettingsFile = None,
     profile: Profile = None,
+    locked: Annotated[
+        bool,
+        typer.Option(
+            "--locked", envvar="AXOLOTL_LOCKED", help="Do not start if the features differ from axolotl.lock.json."
+        ),
+    ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Serve example tools instead of a target.")] = False,
 ) -> None:
     """Serve the tools, prompts and resources of a container."""
@@ -49,14 +55,15 @@ def serve(
     from axolotl_server.hosting.container_imports import import_dependency_injector
 
     import_dependency_injector()
+    flags, files = _flags(http, log_level), FileOptions(env_file, settings, profile)
     if transport is Transport.STDIO:
         from axolotl_cli.serving.stdio import serve_over_stdio
 
-        serve_over_stdio(target, toolset, _flags(http, log_level), FileOptions(env_file, settings, profile))
+        serve_over_stdio(target, toolset, flags, files, is_locked=locked)
     else:
         from axolotl_cli.serving.http import serve_over_http
 
-        serve_over_http(target, toolset, _flags(http, log_level), FileOptions(env_file, settings, profile))
+        serve_over_http(target, toolset, flags, files, is_locked=locked)
 
 
 def _starter(target: str | None) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
-from axolotl_cli.runtime import run, serving
+from axolotl_cli.runtime import HostCheck, run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import print_banner
+from axolotl_cli.serving.lock_check import lock_check
 from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
@@ -20,7 +21,12 @@ from axolotl_server.stores.assembly import load_redis
 
 
 def serve_over_http(
-    target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], files: FileOptions
+    target: str | None,
+    toolsets: Sequence[str] | None,
+    flags: Mapping[str, Any],
+    files: FileOptions,
+    *,
+    is_locked: bool = False,
 ) -> None:
     """Serve any number of clients at a URL."""
     chosen = resolve_target(target, toolsets, flags, files)
@@ -29,15 +35,21 @@ def serve_over_http(
     if early.http.workers > 1:
         from axolotl_cli.serving.supervisor import serve_by_workers
 
-        serve_by_workers(chosen)
+        serve_by_workers(chosen, is_locked=is_locked)
     else:
         load_redis(early.redis)
-        run(_serve(chosen.load()))
+        run(_serve(chosen.load(), lock_check(chosen.toolsets) if is_locked else None))
 
 
-def started(host: ServerHost) -> AbstractAsyncContextManager[None]:
+def started(host: ServerHost, check: HostCheck | None = None) -> AbstractAsyncContextManager[None]:
     """Start a server and check that it may be served at its address; stop it after the block."""
-    return serving(host, drain_seconds, prepare)
+
+    def check_all(host: ServerHost) -> None:
+        prepare(host)
+        if check is not None:
+            check(host)
+
+    return serving(host, drain_seconds, check_all)
 
 
 def drain_seconds(settings: ServerSettings) -> float:
@@ -45,8 +57,8 @@ def drain_seconds(settings: ServerSettings) -> float:
     return settings.http.drain_delay_seconds + settings.http.drain_seconds
 
 
-async def _serve(host: ServerHost) -> None:
-    async with started(host):
+async def _serve(host: ServerHost, check: HostCheck | None) -> None:
+    async with started(host, check):
         _check_workers(host)
         with listen(host.settings.http) as listener:
             print_banner(host, url_of(host.settings.http, listener))

@@ -14,7 +14,8 @@ from typing import Any, Final
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
-from axolotl_cli.runtime import run, serving
+from axolotl_cli.runtime import HostCheck, run, serving
+from axolotl_cli.serving.lock_check import lock_check
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_core.errors import ConfigurationError
@@ -24,7 +25,12 @@ from axolotl_server.transports.stdio import serve_stdio
 
 
 def serve_over_stdio(
-    target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], files: FileOptions
+    target: str | None,
+    toolsets: Sequence[str] | None,
+    flags: Mapping[str, Any],
+    files: FileOptions,
+    *,
+    is_locked: bool = False,
 ) -> None:
     """Serve one client, the process at the other end of stdin and stdout."""
     parent = os.getppid()
@@ -33,7 +39,7 @@ def serve_over_stdio(
     chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
-    run(_serve(chosen.load(), streams, parent))
+    run(_serve(chosen.load(), streams, parent, lock_check(chosen.toolsets) if is_locked else None))
 
 
 def _require_open_streams() -> None:
@@ -46,8 +52,8 @@ def _require_open_streams() -> None:
             ) from error
 
 
-async def _serve(host: ServerHost, streams: StandardStreams, parent: int) -> None:
-    async with serving(host, lambda settings: settings.stdio.drain_seconds):
+async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
+    async with serving(host, lambda settings: settings.stdio.drain_seconds, check):
         _print_hint(host, streams)
         if sys.platform != "win32":
             ClientWatch(host, streams, parent).start()

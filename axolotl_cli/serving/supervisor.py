@@ -377,7 +377,7 @@ def sessions_directory(settings: ServerSettings) -> Iterator[str | None]:
         yield path
 
 
-def serve_by_workers(chosen: ChosenTarget) -> None:
+def serve_by_workers(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
     """Serve with `http.workers` processes until this one is stopped."""
     if sys.platform == "win32":
         raise ConfigurationError("Several workers need a system where processes can share a socket: use --workers 1")
@@ -389,6 +389,7 @@ def serve_by_workers(chosen: ChosenTarget) -> None:
             {**chosen.flags, "http": {**chosen.flags.get("http", {}), "workers": count}},
             chosen.files_as_text,
             sessions_directory=directory,
+            is_locked=is_locked,
         )
         code = asyncio.run(_supervise(order, count))
     if code:

@@ -16,6 +16,7 @@ from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.http import drain_seconds, started
+from axolotl_cli.serving.lock_check import lock_check
 from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
@@ -93,7 +94,8 @@ class _Worker:
         self._changed_lists: Sequence[Listable] = ()
 
     async def serve(self, end: socket.socket, inherited: socket.socket | None) -> None:
-        async with started(self._host):
+        check = lock_check(self._order.toolsets) if self._order.is_locked else None
+        async with started(self._host, check):
             with inherited or listen(self._host.settings.http) as listener:
                 self._channel = Channel(end, self._receive, self._host.stop_signal.set)
                 if self._order.is_development:

@@ -88,6 +88,8 @@ class WorkerOrder:
     """The lowest number that no other running worker has; at most twice the number of workers."""
     principal: Mapping[str, Any] | None = None
     """The principal of all requests in development, if the command line names one."""
+    is_locked: bool = False
+    """Whether the features must be those of the lock file."""
 
     @classmethod
     def receive(cls, end: socket.socket) -> Self:

@@ -13,13 +13,14 @@ from axolotl_core.protocol.identity import RequestId
 
 decode_exactly: Final[Any] = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
 """Decodes JSON, but keeps numbers with a fraction or exponent as text, because floats could lose digits."""
-_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+"""Encodes plain JSON values with sorted keys and no whitespace."""
 
 
 def canonical_json(raw: bytes) -> bytes:
     """Normalize JSON: sorted keys, no whitespace. Invalid JSON is returned unchanged."""
     try:
-        return _encode_sorted(decode_exactly(raw))
+        return encode_sorted(decode_exactly(raw))
     except (ValueError, RecursionError):
         return raw
 

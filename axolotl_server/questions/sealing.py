@@ -14,7 +14,7 @@ import msgspec
 
 from axolotl_core.errors import ConfigurationError, InvalidParams, ToolError
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.protocol.wire import canonical_json
+from axolotl_core.protocol.wire import canonical_json, encode_sorted
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -32,7 +32,6 @@ _KEY_BYTES: Final = 32
 _PURPOSE: Final = b"axolotl request state"
 
 _log = logging.getLogger("axolotl")
-_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class InvalidState(InvalidParams):
@@ -89,7 +88,7 @@ def binding_of(principal: Principal, method: str, target: str, arguments: bytes)
 
 def question_digest(method: str, params: Mapping[str, Any]) -> str:
     """Identify a question in a few characters."""
-    return sha256(_encode_sorted((method, params))).hexdigest()[:_DIGEST_LENGTH]
+    return sha256(encode_sorted((method, params))).hexdigest()[:_DIGEST_LENGTH]
 
 
 class StateSealer:

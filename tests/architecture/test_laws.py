@@ -47,7 +47,7 @@ LIBRARIES: Final = {
     "docstring_parser": ["axolotl_core/features/"],
     "dotenv": ["axolotl_server/configuration/"],
     "httpx2": ["axolotl_server/authentication/", "axolotl_server/client/"],
-    "jsonschema_rs": ["axolotl_core/tools/"],
+    "jsonschema_rs": ["axolotl_core/contract/", "axolotl_core/tools/"],
     "jwt": ["axolotl_server/authentication/", "axolotl_testing/issuer.py"],
     "opentelemetry": ["axolotl_server/observation/"],
     "prometheus_client": ["axolotl_server/observation/"],

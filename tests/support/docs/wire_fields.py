@@ -13,6 +13,7 @@ import msgspec
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _DECODING: Final = frozenset({"read_params", "convert", "decode", "Decoder"})
 _TRUSTED: Final = (
+    "axolotl_core/contract/lock.py",
     "axolotl_core/output.py",
     "axolotl_server/audit/",
     "axolotl_server/client/",

@@ -1,0 +1,171 @@
+"""`axolotl contract`: a lock file with everything that callers rely on, and changes against it."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import EnvFile, FileOptions, Profile, SettingsFile, Target, ToolSets
+
+if TYPE_CHECKING:
+    from axolotl_cli.contract.change_report import Comparison
+
+contract = typer.Typer(
+    name="contract", no_args_is_help=True, help="Freeze what callers rely on, and find changes that break them."
+)
+
+
+class ReportForm(StrEnum):
+    """The forms of a report."""
+
+    TABLE = "table"
+    JSON = "json"
+    SARIF = "sarif"
+
+
+ReportFormat = Annotated[ReportForm, typer.Option("--format", help="The form of the report.")]
+_SOURCE: Final = "a lock file, or git:REV for the lock file of a revision"
+
+
+@contract.command("freeze")
+def freeze(
+    target: Target = None,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The file to write. Defaults to axolotl.lock.json in the project."
+        ),
+    ] = None,
+    toolset: ToolSets = None,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+) -> None:
+    """Write everything that callers rely on to a lock file: names, descriptions, schemas, scopes and limits.
+
+    The file is sorted, so that only changes of the contract change it.
+    """
+    from axolotl_cli.target import resolve_target
+
+    here = Path.cwd()
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    from axolotl_cli.contract.sources import freeze_code
+    from axolotl_cli.text import counted
+    from axolotl_core.contract.lock import LOCK_FILE
+
+    path = Path(LOCK_FILE) if output is None else here / output
+    lock = freeze_code(chosen).lock
+    changed = _write(path, lock.text)
+    counts = {kind.removesuffix("s"): len(entries) for kind, entries in lock.kinds.items()}
+    typer.echo(f"{path}: {', '.join(counted(counts))}, {'written' if changed else 'unchanged'}")
+    typer.echo(lock.digest)
+
+
+def _write(path: Path, text: str) -> bool:
+    """Write a file unless it has this content; return whether it was written."""
+    from axolotl_core.errors import ConfigurationError
+
+    data = text.encode()
+    try:
+        if path.is_file() and path.read_bytes() == data:
+            return False
+        path.write_bytes(data)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+    return True
+
+
+@contract.command("diff")
+def diff(
+    target: Target = None,
+    *,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="SOURCE", help=f"Compare with {_SOURCE}. Defaults to axolotl.lock.json."),
+    ] = None,
+    report: ReportFormat = ReportForm.TABLE,
+    toolset: ToolSets = None,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+) -> None:
+    """Compare the code with a contract, and classify each change as breaking, risky or compatible.
+
+    The exit code is 0 if all changes are compatible, 1 if one is breaking, 4 if some are risky and none is breaking,
+    and 2 if a contract cannot be read.
+    """
+    from axolotl_cli.target import resolve_target
+
+    here = Path.cwd()
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    from axolotl_cli.contract.change_report import compare
+    from axolotl_cli.contract.sources import freeze_code, read_baseline
+    from axolotl_core.contract.lock import LOCK_FILE
+
+    old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here)
+    comparison = compare(old.select(chosen.toolsets), freeze_code(chosen), against or LOCK_FILE)
+    _print(comparison, report)
+    raise typer.Exit(comparison.code)
+
+
+@contract.command("check")
+def check(
+    target: Target = None,
+    *,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="SOURCE", help=f"Also compare with {_SOURCE}; usually git:origin/main."),
+    ] = None,
+    allow_risky: Annotated[
+        bool, typer.Option("--allow-risky", help="Accept risky changes, except those that could not be decided.")
+    ] = False,
+    report: ReportFormat = ReportForm.TABLE,
+    toolset: ToolSets = None,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+) -> None:
+    """Check in continuous integration that the lock file is up to date, and that nothing breaks callers of the base.
+
+    The exit code is 1 if the lock file differs from the code, or a change is breaking or could not be decided, 4 if
+    changes are risky, and 2 if a contract cannot be read.
+    """
+    from axolotl_cli.target import resolve_target
+
+    here = Path.cwd()
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    from axolotl_cli.contract.change_report import compare
+    from axolotl_cli.contract.sources import freeze_code, read_baseline
+    from axolotl_core.contract.lock import LOCK_FILE
+    from axolotl_server.hosting.contract import read_lock_file
+
+    lock = read_lock_file(Path(LOCK_FILE)).select(chosen.toolsets)
+    old = lock if base is None else read_baseline(base, here).select(chosen.toolsets)
+    code = freeze_code(chosen)
+    comparison = compare(old, code, base or LOCK_FILE)._replace(is_stale=lock.digest != code.lock.digest)
+    _print(comparison, report)
+    if comparison.is_stale:
+        from axolotl_cli.text import report as report_problem
+
+        report_problem(f"{LOCK_FILE} differs from the code: run axolotl contract freeze, and review what changes in it")
+    if comparison.is_stale or comparison.summary.undecided:
+        raise typer.Exit(ExitCode.BREAKING)
+    is_accepted = allow_risky and comparison.code is ExitCode.RISKY
+    raise typer.Exit(ExitCode.DONE if is_accepted else comparison.code)
+
+
+def _print(comparison: "Comparison", form: ReportForm) -> None:
+    from axolotl_cli.contract.change_report import as_json, print_changes
+    from axolotl_cli.output import print_json
+
+    if form is ReportForm.TABLE:
+        print_changes(comparison)
+    elif form is ReportForm.JSON:
+        print_json(as_json(comparison))
+    else:
+        from axolotl_cli.contract.sarif import as_sarif
+
+        print_json(as_sarif(comparison))

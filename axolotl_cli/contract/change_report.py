@@ -1,0 +1,114 @@
+"""Reports about the changes of a contract: a table for people, and JSON."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import typer
+
+from axolotl_cli.contract.sources import CodePlace, FrozenCode
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.output import show, table
+from axolotl_cli.text import number, one_line
+from axolotl_core.contract.changes import ContractChange, Impact
+from axolotl_core.contract.lock import Lock
+from axolotl_core.contract.lock_diff import compare_locks
+
+_MAX_EVIDENCE: Final = 60
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """How many changes there are."""
+
+    breaking: int
+    risky: int
+    compatible: int
+    undecided: int
+    """How many of the risky ones could not be decided."""
+
+
+class ContractReport(msgspec.Struct, frozen=True):
+    """The output of `contract diff` and `contract check` as JSON."""
+
+    against: str
+    """What the code was compared with."""
+    digest: str
+    """The digest of the contract of the code."""
+    stale: bool
+    """Whether the lock file differs from the code; only `contract check` looks."""
+    summary: Summary
+    changes: list[ContractChange]
+
+
+class Comparison(NamedTuple):
+    """The result of a comparison, and what reports need in addition."""
+
+    against: str
+    lock: Lock
+    """The contract of the code."""
+    changes: Sequence[ContractChange]
+    places: dict[tuple[str, str], CodePlace]
+    is_stale: bool = False
+
+    @property
+    def summary(self) -> Summary:
+        """How many changes of each class there are."""
+        counts = {impact.value: sum(one.impact is impact for one in self.changes) for impact in Impact}
+        return Summary(**counts, undecided=sum(one.undecided for one in self.changes))
+
+    @property
+    def report(self) -> ContractReport:
+        """The report as data."""
+        return ContractReport(self.against, self.lock.digest, self.is_stale, self.summary, list(self.changes))
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of `contract diff`."""
+        summary = self.summary
+        if summary.breaking:
+            return ExitCode.BREAKING
+        return ExitCode.RISKY if summary.risky else ExitCode.DONE
+
+
+def compare(old: Lock, code: FrozenCode, against: str) -> Comparison:
+    """Compare the code with a contract."""
+    return Comparison(against, code.lock, compare_locks(old, code.lock), code.places)
+
+
+def print_changes(comparison: Comparison) -> None:
+    """Print the changes as a table, the worst first."""
+    if comparison.changes:
+        columns = ("Class", "Feature", "Place", "Change", "Evidence")
+        show(table(columns, map(_row, comparison.changes)), "")
+    summary = comparison.summary
+    counts = [
+        number(summary.breaking, "breaking change"),
+        number(summary.risky, "risky change"),
+        number(summary.compatible, "compatible change"),
+    ]
+    found = ", ".join(text for text in counts if not text.startswith("0 ")) or "no changes"
+    undecided = f" ({summary.undecided} undecided)" if summary.undecided else ""
+    typer.echo(one_line(f"{found}{undecided} against {comparison.against}"))
+
+
+def _row(change: ContractChange) -> tuple[str, ...]:
+    impact = f"{change.impact}, undecided" if change.undecided else str(change.impact)
+    return (
+        impact,
+        one_line(f"{change.kind.removesuffix('s')} {change.feature}"),
+        one_line(change.pointer or "–"),
+        one_line(change.message),
+        one_line(_evidence(change.evidence)),
+    )
+
+
+def _evidence(evidence: Any) -> str:
+    if evidence is None:
+        return "–"
+    text = msgspec.json.encode(evidence, order="sorted").decode()
+    return text if len(text) <= _MAX_EVIDENCE else f"{text[:_MAX_EVIDENCE]}…"
+
+
+def as_json(comparison: Comparison) -> Any:
+    """Give the report as plain JSON values."""
+    return msgspec.to_builtins(comparison.report)

@@ -1,0 +1,91 @@
+"""Sources of contracts: the code of a target, lock files, revisions in git, and running servers."""
+
+import inspect
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from axolotl_cli.runtime import with_host
+from axolotl_cli.target import ChosenTarget
+from axolotl_core.contract.lock import LOCK_FILE, Lock, read_lock
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.features.catalogue import Catalogue
+from axolotl_server.host import ServerHost
+from axolotl_server.hosting.contract import lock_of, read_lock_file
+
+_GIT_SECONDS: Final = 60.0
+_REVISION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@{}^~+-]*")
+"""Names, abbreviated hashes and expressions such as `HEAD~2` or `main@{1}`; nothing that git reads as an option."""
+
+
+class CodePlace(NamedTuple):
+    """Where a feature is defined, relative to the current directory."""
+
+    path: str
+    line: int
+
+
+class FrozenCode(NamedTuple):
+    """The contract of the code, and where its features are defined, by kind and name."""
+
+    lock: Lock
+    places: dict[tuple[str, str], CodePlace]
+
+
+def freeze_code(target: ChosenTarget) -> FrozenCode:
+    """Start the server of a target and freeze all its features."""
+
+    async def work(host: ServerHost) -> FrozenCode:
+        return FrozenCode(lock_of(host.assembly), _places(host))
+
+    return with_host(target, work)
+
+
+def _places(host: ServerHost) -> dict[tuple[str, str], CodePlace]:
+    catalogues: dict[str, tuple[Catalogue[Any, Any], ...]] = {
+        "tools": (host.catalogue,),
+        "prompts": (host.prompts,),
+        "resources": (host.resources, host.templates),
+    }
+    specs = ((kind, one.spec) for kind, listed in catalogues.items() for each in listed for one in each.bindings())
+    places = {(kind, spec.name): _place_of(spec.feature) for kind, spec in specs}
+    return {key: place for key, place in places.items() if place is not None}
+
+
+def _place_of(feature: Any) -> CodePlace | None:
+    """Find the class or function of a feature, if it is in the current directory."""
+    code = inspect.unwrap(getattr(feature, "function", None) or type(feature))
+    try:
+        path = os.path.relpath(inspect.getsourcefile(code) or "")
+        line = inspect.getsourcelines(code)[1]
+    except (OSError, TypeError, ValueError):
+        return None
+    return None if path.startswith("..") else CodePlace(Path(path).as_posix(), max(line, 1))
+
+
+def read_baseline(source: str, directory: Path) -> Lock:
+    """Read the contract to compare with: a file, or the lock file of a revision (`git:REV`).
+
+    A relative file is looked up in `directory`, and the lock file of a revision in the current one.
+    """
+    if source.startswith("git:"):
+        return _of_revision(source.removeprefix("git:"))
+    return read_lock_file(directory / source)
+
+
+def _of_revision(revision: str) -> Lock:
+    if not _REVISION.fullmatch(revision):
+        raise ConfigurationError(f"git:{revision} does not name a revision: use a branch, a tag or a hash")
+    command = ["git", "cat-file", "blob", f"{revision}:./{LOCK_FILE}"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_SECONDS, check=False)
+    except FileNotFoundError:
+        raise ConfigurationError("git is not installed, but --against git:… needs it") from None
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(f"git did not answer within {_GIT_SECONDS:g} seconds") from None
+    if done.returncode != 0:
+        reason = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise ConfigurationError(f"git has no {LOCK_FILE} at {revision}: {reason}")
+    return read_lock(done.stdout, f"{LOCK_FILE} at {revision}")

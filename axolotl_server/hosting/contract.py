@@ -1,0 +1,108 @@
+"""The contract of a server: the lock of its features, and the digest that it publishes."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from axolotl_core.contract.lock import MAX_LOCK_BYTES, Lock, Terms, make_lock, read_lock
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
+from axolotl_server.calls.binding import Binding
+from axolotl_server.eras.presentation import prompt_definition, resource_definition, tool_definition
+from axolotl_server.layers.approval import ApprovalLayer
+
+if TYPE_CHECKING:
+    from axolotl_server.hosting.assembly import ServerAssembly
+
+_log: Final = logging.getLogger("axolotl")
+
+
+def lock_of(assembly: "ServerAssembly") -> Lock:
+    """Freeze all features that a server offers, whoever may use them.
+
+    Raises:
+        ConfigurationError: if schemas refer to other documents.
+    """
+    revision = LATEST_STATELESS_REVISION
+    tools = ((_plain(tool_definition(one.spec, revision)), _terms(one)) for one in assembly.tools.bindings())
+    return make_lock(tools, _prompts(assembly), _resources(assembly))
+
+
+def read_lock_file(path: Path) -> Lock:
+    """Read a lock file, or raise ConfigurationError."""
+    try:
+        if path.stat().st_size > MAX_LOCK_BYTES:
+            raise ConfigurationError(f"{path} is larger than {MAX_LOCK_BYTES} bytes, so it cannot be a lock file")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path} does not exist: write it with axolotl contract freeze") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    return read_lock(data, str(path))
+
+
+def _prompts(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms]]:
+    for one in assembly.prompts.bindings():
+        feature: Any = one.spec.feature
+        yield _plain(prompt_definition(feature, LATEST_STATELESS_REVISION)), _terms(one)
+
+
+def _resources(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms]]:
+    for one in (*assembly.resources.bindings(), *assembly.templates.bindings()):
+        feature: Any = one.spec.feature
+        definition = _plain(resource_definition(feature, LATEST_STATELESS_REVISION))
+        if feature.cache is not None:
+            definition["cache"] = _plain(feature.cache)
+        yield definition, _terms(one)
+
+
+def _plain(definition: Any) -> Any:
+    return msgspec.to_builtins(definition)
+
+
+def _terms(binding: Binding[FeatureSpec]) -> Terms:
+    spec = binding.spec
+    limits = {
+        "timeout_seconds": float(spec.limits.timeout_seconds),
+        "max_result_bytes": spec.limits.max_result_bytes,
+        "max_concurrency": spec.limits.max_concurrency,
+        "task_support": getattr(spec.feature, "task_support", None),
+    }
+    requires_approval = any(isinstance(layer, ApprovalLayer) for layer in binding.layers)
+    return Terms(limits, spec.feature.scopes, spec.toolset, requires_approval)
+
+
+class PublishedContract:
+    """The digest of the contract, which is made again after features were added or removed."""
+
+    def __init__(self, assembly: "ServerAssembly") -> None:
+        """Make the digest of the features at the start, or raise ConfigurationError."""
+        self._assembly = assembly
+        self._digest: str | None = lock_of(assembly).digest
+        self._is_current = True
+        registries = (assembly.registry, assembly.prompt_registry, assembly.resource_registry)
+        self._stops = [registry.on_change(self._forget) for registry in registries]
+
+    def close(self) -> None:
+        """Stop watching the registries, which may belong to the container."""
+        while self._stops:
+            self._stops.pop()()
+
+    def _forget(self) -> None:
+        self._is_current = False
+
+    @property
+    def digest(self) -> str | None:
+        """The digest; None if the features that were added later have no contract."""
+        if not self._is_current:
+            self._is_current = True
+            try:
+                self._digest = lock_of(self._assembly).digest
+            except ConfigurationError as error:
+                self._digest = None
+                _log.warning("the contract cannot be published: %s", error)
+        return self._digest
