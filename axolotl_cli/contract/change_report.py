@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import typer
 
-from axolotl_cli.contract.sources import CodePlace, FrozenCode
+from axolotl_cli.contract.sources import Baseline, CodePlace, FrozenCode
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.output import show, table
 from axolotl_cli.text import number, one_line
@@ -70,9 +70,14 @@ class Comparison(NamedTuple):
         return ExitCode.RISKY if summary.risky else ExitCode.DONE
 
 
-def compare(old: Lock, code: FrozenCode, against: str) -> Comparison:
+def compare(old: Baseline, code: FrozenCode) -> Comparison:
     """Compare the code with a contract."""
-    return Comparison(against, code.lock, compare_locks(old, code.lock), code.places)
+    changes = [] if old.digest == code.lock.digest else compare_locks(old.lock, code.lock)
+    if not changes and old.digest is not None and old.digest not in (old.lock.digest, code.lock.digest):
+        message = "the digest that the server publishes differs, but its lists do not show how"
+        digests = old.digest, code.lock.digest
+        changes = [ContractChange(Impact.RISKY, "terms-unknown", "server", old.name, "", message, *digests, None, True)]
+    return Comparison(old.name, code.lock, changes, code.places)
 
 
 def print_changes(comparison: Comparison) -> None:

@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -65,14 +66,33 @@ def _place_of(feature: Any) -> CodePlace | None:
     return None if path.startswith("..") else CodePlace(Path(path).as_posix(), max(line, 1))
 
 
-def read_baseline(source: str, directory: Path) -> Lock:
-    """Read the contract to compare with: a file, or the lock file of a revision (`git:REV`).
+class Baseline(NamedTuple):
+    """The contract that the code is compared with."""
+
+    name: str
+    lock: Lock
+    digest: str | None
+    """The digest of the whole contract, of which the lists of a server show only a part; None if it is unknown."""
+
+    def select(self, toolsets: Sequence[str]) -> "Baseline":
+        """Leave out the features of other tool sets."""
+        return self._replace(lock=self.lock.select(toolsets), digest=None) if toolsets else self
+
+
+def read_baseline(source: str, directory: Path, token_variable: str | None = None) -> Baseline:
+    """Read the contract to compare with: a file, the lock file of a revision (`git:REV`), or a server (its URL).
 
     A relative file is looked up in `directory`, and the lock file of a revision in the current one.
     """
     if source.startswith("git:"):
-        return _of_revision(source.removeprefix("git:"))
-    return read_lock_file(directory / source)
+        lock = _of_revision(source.removeprefix("git:"))
+    elif source.startswith(("http://", "https://")):
+        from axolotl_cli.contract.server_lists import lock_of_server
+
+        return Baseline(source, *lock_of_server(source, token_variable))
+    else:
+        lock = read_lock_file(directory / source)
+    return Baseline(source, lock, lock.digest)
 
 
 def _of_revision(revision: str) -> Lock:

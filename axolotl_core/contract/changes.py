@@ -21,7 +21,7 @@ class ContractChange(msgspec.Struct, frozen=True, rename={"impact": "class"}):
     rule: str
     """The rule that found it, a key of `RULES`."""
     kind: str
-    """The list that holds the feature: `tools`, `prompts`, `resources` or `skills`."""
+    """The list that holds the feature: `tools`, `prompts`, `resources` or `skills`; or `server`."""
     feature: str
     """The name of the feature, or its URI."""
     pointer: str
@@ -113,6 +113,7 @@ FEATURE_RULES: Final = {
     "variables-changed": "The variables of a resource template were changed",
     "cache-hint-changed": "The time that clients may cache the contents was changed",
     "skill-changed": "The files of a skill were changed",
+    "terms-unknown": "The limits, scopes or tool sets of a running server differ, which its lists do not show",
 }
 """The rules about features, with what they find."""
 

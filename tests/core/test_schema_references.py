@@ -140,3 +140,21 @@ async def test_too_large() -> None:
         ConfigurationError, match="'travel': the input schema is too large: it has more than 10000 parts"
     ):
         await host.start()
+
+
+@pytest.mark.parametrize(
+    ("definition", "own", "value"),
+    [
+        ({"additionalProperties": False}, {"properties": {"a": {"type": "integer"}}}, {"a": 1}),
+        ({"items": {"type": "string"}}, {"prefixItems": [{"type": "integer"}]}, [1]),
+        ({"then": {"minimum": 3}}, {"if": {"type": "integer"}}, 1),
+    ],
+    ids=["properties", "items", "conditions"],
+)
+def test_keywords_next_to_a_reference_keep_their_meaning(
+    definition: dict[str, Any], own: dict[str, Any], value: Any
+) -> None:
+    """Keywords that depend on others in the same schema are not mixed with those of the definition."""
+    schema = {"$defs": {"Part": definition}, "properties": {"part": {"$ref": "#/$defs/Part", **own}}}
+    before, after = (jsonschema_rs.is_valid(one, {"part": value}) for one in (schema, inlined(schema)))
+    assert before == after

@@ -16,12 +16,13 @@ from tests.support.docs.refusals import refusals_table
 from tests.support.docs.sessions import Shell, refreshed
 from tests.support.docs.settings_reference import settings_reference
 from tests.support.docs.situations import errors_table
-from tests.support.docs.tables import layer_costs_table, revisions_table
+from tests.support.docs.tables import contract_rules_table, layer_costs_table, revisions_table
 
 _TABLES: Final[dict[str, Callable[[str], str]]] = {
     "settings": lambda page: settings_reference(),
     "revisions": lambda page: revisions_table(),
     "layer-costs": lambda page: layer_costs_table(),
+    "contract-rules": lambda page: contract_rules_table(),
     "metrics": lambda page: metrics_table(),
     "methods": lambda page: asyncio.run(methods_table()),
     "errors": lambda page: asyncio.run(errors_table()),

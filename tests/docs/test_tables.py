@@ -16,7 +16,13 @@ from tests.support.docs.methods import methods_table
 from tests.support.docs.pages import ROOT, blocks, page_names, read_page, region_of
 from tests.support.docs.settings_reference import all_settings, settings_reference
 from tests.support.docs.situations import errors_table
-from tests.support.docs.tables import described_features, feature_names, layer_costs_table, revisions_table
+from tests.support.docs.tables import (
+    contract_rules_table,
+    described_features,
+    feature_names,
+    layer_costs_table,
+    revisions_table,
+)
 
 
 def test_settings() -> None:
@@ -123,6 +129,11 @@ def test_commands() -> None:
 def test_layer_costs() -> None:
     """The page about performance shows the recorded costs of the layers."""
     assert region_of(read_page("docs/reference/performance.md"), "layer-costs") == layer_costs_table()
+
+
+def test_contract_rules() -> None:
+    """The page about contracts lists every rule."""
+    assert region_of(read_page("docs/guide/contract.md"), "contract-rules") == contract_rules_table()
 
 
 def test_benchmarks() -> None:

@@ -25,8 +25,12 @@ class ReportForm(StrEnum):
     SARIF = "sarif"
 
 
+TokenName = Annotated[
+    str | None,
+    typer.Option("--token-env", metavar="NAME", help="URL: the environment variable with the token to send."),
+]
 ReportFormat = Annotated[ReportForm, typer.Option("--format", help="The form of the report.")]
-_SOURCE: Final = "a lock file, or git:REV for the lock file of a revision"
+_SOURCE: Final = "a lock file, git:REV for the lock file of a revision, or the URL of a server"
 
 
 @contract.command("freeze")
@@ -86,6 +90,7 @@ def diff(
         str | None,
         typer.Option("--against", metavar="SOURCE", help=f"Compare with {_SOURCE}. Defaults to axolotl.lock.json."),
     ] = None,
+    token_env: TokenName = None,
     report: ReportFormat = ReportForm.TABLE,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
@@ -94,8 +99,7 @@ def diff(
 ) -> None:
     """Compare the code with a contract, and classify each change as breaking, risky or compatible.
 
-    The exit code is 0 if all changes are compatible, 1 if one is breaking, 4 if some are risky and none is breaking,
-    and 2 if a contract cannot be read.
+    The exit code is 1 if a change is breaking, 4 if some are risky and none is breaking, 2 if a contract cannot be read.
     """
     from axolotl_cli.target import resolve_target
 
@@ -105,8 +109,8 @@ def diff(
     from axolotl_cli.contract.sources import freeze_code, read_baseline
     from axolotl_core.contract.lock import LOCK_FILE
 
-    old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here)
-    comparison = compare(old.select(chosen.toolsets), freeze_code(chosen), against or LOCK_FILE)
+    old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here, token_env)
+    comparison = compare(old.select(chosen.toolsets), freeze_code(chosen))
     _print(comparison, report)
     raise typer.Exit(comparison.code)
 
@@ -122,6 +126,7 @@ def check(
     allow_risky: Annotated[
         bool, typer.Option("--allow-risky", help="Accept risky changes, except those that could not be decided.")
     ] = False,
+    token_env: TokenName = None,
     report: ReportFormat = ReportForm.TABLE,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
@@ -130,8 +135,8 @@ def check(
 ) -> None:
     """Check in continuous integration that the lock file is up to date, and that nothing breaks callers of the base.
 
-    The exit code is 1 if the lock file differs from the code, or a change is breaking or could not be decided, 4 if
-    changes are risky, and 2 if a contract cannot be read.
+    The exit code is 1 for a lock file that differs from the code, and for breaking and undecided changes, 4 for risky
+    changes, and 2 if a contract cannot be read.
     """
     from axolotl_cli.target import resolve_target
 
@@ -140,12 +145,11 @@ def check(
     from axolotl_cli.contract.change_report import compare
     from axolotl_cli.contract.sources import freeze_code, read_baseline
     from axolotl_core.contract.lock import LOCK_FILE
-    from axolotl_server.hosting.contract import read_lock_file
 
-    lock = read_lock_file(Path(LOCK_FILE)).select(chosen.toolsets)
-    old = lock if base is None else read_baseline(base, here).select(chosen.toolsets)
+    lock = read_baseline(LOCK_FILE, Path.cwd()).select(chosen.toolsets)
+    old = lock if base is None else read_baseline(base, here, token_env).select(chosen.toolsets)
     code = freeze_code(chosen)
-    comparison = compare(old, code, base or LOCK_FILE)._replace(is_stale=lock.digest != code.lock.digest)
+    comparison = compare(old, code)._replace(is_stale=lock.lock.digest != code.lock.digest)
     _print(comparison, report)
     if comparison.is_stale:
         from axolotl_cli.text import report as report_problem

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from axolotl_core.contract.changes import RULES
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from benchmarks.instructions.__main__ import RECORD
 from benchmarks.instructions.comparison import AUTHORIZATION, PLAIN, READ_ONLY, TOGETHER
@@ -34,6 +35,11 @@ def revisions_table() -> str:
     """Build the table of features by revision."""
     columns = ("Feature", *(f"`{revision.name}`" for revision in REVISIONS))
     return table(columns, [(text, *_marks(feature)) for feature, text in _FEATURES.items()])
+
+
+def contract_rules_table() -> str:
+    """Build the table of the rules that find changes of a contract."""
+    return table(("Rule", "Finds"), [(f"`{rule}`", meaning) for rule, meaning in RULES.items()])
 
 
 _LAYER_TEXTS: Final = {

@@ -1,0 +1,67 @@
+"""The contract of a running server, as far as its lists show it."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.logs import start_logging
+from axolotl_cli.runtime import run
+from axolotl_cli.text import report
+from axolotl_core.contract.lock import Lock, make_lock
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.versions import STATELESS_REVISIONS
+from axolotl_server.client.client import Client
+from axolotl_server.client.connecting import connect_url
+from axolotl_server.client.outcomes import RemoteError
+from axolotl_server.methods.lifecycle import CONTRACT_KEY
+
+_SECONDS: Final = 60.0
+"""How long reading the lists of a server may take."""
+
+
+def lock_of_server(url: str, token_variable: str | None) -> tuple[Lock, str | None]:
+    """Read the lists of a server; return also the digest that it publishes.
+
+    Raises ConfigurationError if something on the command line is not usable, and ends the command if the server does
+    not answer.
+    """
+    token = None
+    if token_variable is not None:
+        token = os.environ.get(token_variable)
+        if not token:
+            raise ConfigurationError(f"The environment variable {token_variable} of --token-env is not set")
+    start_logging("warning")
+    try:
+        return run(_read(url, token))
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    except (RemoteError, OSError) as error:
+        reason = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        report(f"The contract of {url} cannot be read: {reason}")
+        raise typer.Exit(ExitCode.UNREACHABLE) from None
+
+
+async def _read(url: str, token: str | None) -> tuple[Lock, str | None]:
+    async with asyncio.timeout(_SECONDS), connect_url(url, token=token) as client:
+        capabilities = (await client.describe()).capabilities
+
+        async def listed(kind: str, read: Callable[[], Awaitable[list[dict[str, Any]]]]) -> list[Any]:
+            return [(one, None) for one in await read()] if kind in capabilities else []
+
+        resources = await listed("resources", client.list_resources)
+        templates = await listed("resources", client.list_resource_templates)
+        prompts = await listed("prompts", client.list_prompts)
+        lock = make_lock(await listed("tools", client.list_tools), prompts, [*resources, *templates])
+        return lock, await _published_digest(client)
+
+
+async def _published_digest(client: Client) -> str | None:
+    if client.revision not in {revision.name for revision in STATELESS_REVISIONS}:
+        return None
+    meta = (await client.request("server/discover", {})).get("_meta", {})
+    digest = meta.get(CONTRACT_KEY)
+    return digest if isinstance(digest, str) else None
