@@ -17,8 +17,9 @@ from axolotl_core.protocol.versions import STATELESS_REVISIONS
 from axolotl_server.client.client import Client
 from axolotl_server.client.connecting import connect_url
 from axolotl_server.client.outcomes import RemoteError
-from axolotl_server.methods.lifecycle import CONTRACT_KEY
+from axolotl_server.methods.lifecycle import CONTRACT_KEY, SKILLS_EXTENSION
 
+_MAX_PAGES: Final = 1000
 _SECONDS: Final = 60.0
 """How long reading the lists of a server may take."""
 
@@ -55,8 +56,22 @@ async def _read(url: str, token: str | None) -> tuple[Lock, str | None]:
         resources = await listed("resources", client.list_resources)
         templates = await listed("resources", client.list_resource_templates)
         prompts = await listed("prompts", client.list_prompts)
-        lock = make_lock(await listed("tools", client.list_tools), prompts, [*resources, *templates])
+        has_skills = SKILLS_EXTENSION in capabilities.get("extensions", {})
+        skills = [(one, None) for one in await _skills(client)] if has_skills else []
+        lock = make_lock(await listed("tools", client.list_tools), prompts, [*resources, *templates], skills)
         return lock, await _published_digest(client)
+
+
+async def _skills(client: Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    params: dict[str, Any] = {}
+    for _ in range(_MAX_PAGES):
+        page = await client.request("skills/list", params)
+        found += page["skills"]
+        if "nextCursor" not in page:
+            break
+        params = {"cursor": page["nextCursor"]}
+    return found
 
 
 async def _published_digest(client: Client) -> str | None:

@@ -74,6 +74,8 @@ class _ResourceEntry(msgspec.Struct, forbid_unknown_fields=True):
 
 class _SkillEntry(msgspec.Struct, forbid_unknown_fields=True):
     digest: str
+    scopes: list[str]
+    toolset: str | None
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
@@ -168,9 +170,9 @@ def make_lock(
     tools: Iterable[tuple[Mapping[str, Any], Terms | None]],
     prompts: Iterable[tuple[Mapping[str, Any], Terms | None]],
     resources: Iterable[tuple[Mapping[str, Any], Terms | None]],
-    skills: Mapping[str, str] | None = None,
+    skills: Iterable[tuple[Mapping[str, Any], Terms | None]] = (),
 ) -> Lock:
-    """Make a lock from the definitions in the lists of a server, and from the digests of its skills by URI.
+    """Make a lock from the definitions in the lists of a server.
 
     Raises:
         ConfigurationError: if schemas refer to other documents, which can change without notice.
@@ -179,7 +181,7 @@ def make_lock(
         {definition["name"]: _tool(definition, terms) for definition, terms in tools},
         {definition["name"]: _prompt(definition, terms) for definition, terms in prompts},
         {_uri(definition): _resource(definition, terms) for definition, terms in resources},
-        {uri: {"digest": digest} for uri, digest in (skills or {}).items()},
+        {entry["uri"]: _skill(entry, terms) for entry, terms in skills},
     )
     findings = [finding for name, entry in lock.tools.items() for finding in _external_references(name, entry)]
     if findings:
@@ -244,6 +246,12 @@ def _resource(definition: Mapping[str, Any], terms: Terms | None) -> Entry:
         ),
         **_agreed(terms),
     }
+
+
+def _skill(definition: Mapping[str, Any], terms: Terms | None) -> Entry:
+    """Keep a digest of the front matter and the files; skills have no limits of their own."""
+    agreed = {name: value for name, value in _agreed(terms).items() if name != "limits"}
+    return {"digest": digest_of(definition), **agreed}
 
 
 def _agreed(terms: Terms | None) -> Entry:

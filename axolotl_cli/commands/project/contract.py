@@ -99,7 +99,8 @@ def diff(
 ) -> None:
     """Compare the code with a contract, and classify each change as breaking, risky or compatible.
 
-    The exit code is 1 if a change is breaking, 4 if some are risky and none is breaking, 2 if a contract cannot be read.
+    The exit code is 1 if a change is breaking, 4 if changes are risky and none is breaking, and 2 if a contract cannot
+    be read.
     """
     from axolotl_cli.target import resolve_target
 

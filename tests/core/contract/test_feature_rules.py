@@ -40,8 +40,9 @@ def resource(uri: str = "orders://all", **members: Any) -> Lock:
     return make_lock((), (), [({"name": "orders", key: uri, **members}, TERMS)])
 
 
-def skill(digest: str) -> Lock:
-    return make_lock((), (), (), {"skill://returns/SKILL.md": digest})
+def skill(digest: str, terms: Terms = TERMS) -> Lock:
+    file = {"uri": "skill://returns/SKILL.md", "digest": digest, "size": 1}
+    return make_lock((), (), (), [({"uri": file["uri"], "frontmatter": {}, "resources": [file]}, terms)])
 
 
 OUTPUT: Final = {"type": "object", "properties": {"state": {"type": "string"}}}
@@ -95,6 +96,7 @@ TABLE: Final[list[tuple[str, Lock, Lock, str, Impact]]] = [
     ("cache hint", resource(), resource(cache={"ttl_seconds": 60.0, "scope": "public"}), "cache-hint-changed", C),
     ("resource annotations", resource(), resource(annotations={"priority": 1.0}), "annotation-changed", R),
     ("skill", skill("sha256:1"), skill("sha256:2"), "skill-changed", R),
+    ("skill scope", skill("sha256:1"), skill("sha256:1", Terms({}, ["orders"], "read")), "scope-added", B),
     ("skill removed", skill("sha256:1"), Lock(), "feature-removed", B),
 ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 """`server.publish_contract`: the digest of the contract in the answers that describe a server."""
 
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -68,6 +69,22 @@ async def test_a_schema_elsewhere_cannot_be_published() -> None:
     async with ServerHost(container_with([Echo()]), flags=PUBLISHED) as host:
         host.registry.register(Foreign())
         assert await digests_of(host) == [None, None]
+
+
+async def test_a_skill_is_frozen_as_a_whole(tmp_path: Path) -> None:
+    """The lock has one entry per skill, whose digest depends on all of its files; the files are not listed again."""
+    folder = tmp_path / "returns"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: returns\ndescription: Handle returns.\n---\nText.\n")
+    (folder / "form.txt").write_text("first")
+    digests = []
+    for text in ("first", "second"):
+        (folder / "form.txt").write_text(text)
+        async with ServerHost(container_with(skills=[tmp_path])) as host:
+            lock = lock_of(host.assembly)
+        assert lock.resources == {}
+        digests.append(lock.skills["skill://returns/SKILL.md"]["digest"])
+    assert digests[0] != digests[1]
 
 
 async def test_the_effective_approval_is_frozen() -> None:
