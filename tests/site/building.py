@@ -1,0 +1,81 @@
+"""The documentation site: built from the pages in `docs`, with the navigation of `docs/index.md`, and `llms.txt`."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOCS: Final = ROOT / "docs"
+ADDRESS: Final = "https://axolotl-mcp.github.io/axolotl/"
+
+_SECTION: Final = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+_ROW: Final = re.compile(r"^\| \[(.+?)\]\((.+?)\) \| (.+?) \|$", re.MULTILINE)
+
+
+class Entry(NamedTuple):
+    """A page in a section of the navigation."""
+
+    section: str
+    title: str
+    page: str
+    content: str
+
+
+def navigation() -> list[Entry]:
+    """Read the tables of the index page."""
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    return [Entry(section, *row) for section, body in _SECTION.findall(text) for row in _ROW.findall(body)]
+
+
+def build() -> Path:
+    """Build the site into `site`; a broken link is an error."""
+    output = ROOT / "site"
+    shutil.rmtree(output, ignore_errors=True)
+    # The generator looks for everything below the folder of its settings.
+    config = ROOT / ".zensical.toml"
+    text = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    config.write_text(text.replace("[project]\n", f"[project]\nnav = [{', '.join(_tables())}]\n", 1), encoding="utf-8")
+    program = Path(sys.executable).with_name("zensical")
+    command = [str(program), "build", "--clean", "--strict", "--config-file", str(config)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    config.unlink()
+    if done.returncode:
+        raise SystemExit(re.sub(r"\x1b\[[\d;]*m", "", f"{done.stdout}{done.stderr}"))
+    (output / "llms.txt").write_text(llms_text(), encoding="utf-8")
+    return output
+
+
+def llms_text() -> str:
+    """List all pages with their contents, for language models (llmstxt.org)."""
+    lines = ["# Axolotl", "", "> A framework for Model Context Protocol tool servers in Python.", ""]
+    for section, entries in _sections():
+        links = [f"- [{entry.title}]({ADDRESS}{_path(entry.page)}): {_plain(entry.content)}" for entry in entries]
+        lines += [f"## {section}", "", *links, ""]
+    return "\n".join(lines)
+
+
+def _sections() -> Iterator[tuple[str, list[Entry]]]:
+    entries = navigation()
+    for section in dict.fromkeys(entry.section for entry in entries):
+        yield section, [entry for entry in entries if entry.section == section]
+
+
+def _tables() -> Iterator[str]:
+    """Write the navigation as inline tables of TOML, whose strings can be written as JSON."""
+    yield '{ "Start" = "index.md" }'
+    for section, entries in _sections():
+        pages = ", ".join(f"{{ {json.dumps(entry.title)} = {json.dumps(entry.page)} }}" for entry in entries)
+        yield f"{{ {json.dumps(section)} = [{pages}] }}"
+
+
+def _path(page: str) -> str:
+    return page.removesuffix("index.md").removesuffix(".md") + "/"
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")

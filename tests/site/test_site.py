@@ -1,0 +1,120 @@
+"""The documentation site as its readers see it."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+
+from tests.browser.chromium import Browser
+from tests.site.building import DOCS, navigation
+
+pytestmark = pytest.mark.slow
+in_browser = pytest.mark.asyncio(loop_scope="module")
+
+SEARCHES = {
+    "deadline": "operate/deadlines",
+    "rate limit": "operate/limits",
+    "graceful shutdown": "operate/health",
+    "circuit breaker": "operate/resilience",
+    "audit log": "operate/audit",
+    "live reload": "guide/how-to",
+    "RBAC": "guide/how-to",
+    "environment variables": "guide/how-to",
+    "fixtures and mocks": "guide/how-to",
+    "zero downtime": "guide/how-to",
+    "FastMCP": "migrate/from-fastmcp",
+    "Claude Desktop": "guide/how-to",
+    "Misdirected request": "reference/troubleshooting",
+    "ITool": "reference/api",
+}
+"""Words that people search for, each with a page that is among the first three results."""
+
+DIALOG = "[...document.querySelectorAll('body > *')].find((one) => one.shadowRoot?.querySelector('dialog'))?.shadowRoot"
+
+
+class _Links(HTMLParser):
+    """Collects the links and the anchors of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors = {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        self.anchors.add(attributes.get("id") or "")
+        for name in ("href", "src"):
+            self.links.append(attributes.get(name) or "")
+
+
+def test_navigation() -> None:
+    """Every page is in the navigation once."""
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} - {"index.md"}
+    listed = [entry.page for entry in navigation()]
+    assert sorted(listed) == sorted(pages)
+
+
+def test_links(site: Path) -> None:
+    """Every link leads to a file of the site, and to an anchor on its page."""
+    pages = {path: _Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "404.html"}
+    broken = []
+    for path, page in pages.items():
+        base = f"http://site/{path.parent.relative_to(site).as_posix()}/"
+        for link in page.links:
+            target = urlsplit(urljoin(base, link))
+            if target.netloc != "site":
+                continue
+            found = site / unquote(target.path).lstrip("/")
+            found = found / "index.html" if found.is_dir() else found
+            if not found.is_file() or (found in pages and unquote(target.fragment) not in pages[found].anchors):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert not broken
+
+
+def test_llms_text(site: Path) -> None:
+    """Language models find an index of all pages."""
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    for path in re.findall(r"\(https://axolotl-mcp\.github\.io/axolotl/(.+?)\)", text):
+        assert (site / path / "index.html").is_file(), path
+    assert text.count("\n- [") == len(navigation())
+
+
+def test_api_reference(site: Path) -> None:
+    """The reference shows signatures, defaults and docstrings of the public packages."""
+    text = re.sub(r"<[^>]+>", "", (site / "reference" / "api" / "index.html").read_text(encoding="utf-8"))
+    for words in ("ITool", "execute(", "timeout_seconds", "connect(", "Raises"):
+        assert words in text or words.replace(" ", "&nbsp;") in text, words
+
+
+@in_browser
+@pytest.mark.parametrize(("words", "expected"), SEARCHES.items())
+async def test_search(browser: Browser, address: str, words: str, expected: str) -> None:
+    """A search finds its page among the first three results."""
+    page = await browser.new_page()
+    await page.look_like(width=1300)
+    await page.goto(address)
+    await page.evaluate("document.querySelector('.md-search__button').click()")
+    await page.until(f"{DIALOG}?.querySelector('dialog').open && {DIALOG}.activeElement?.tagName === 'INPUT'")
+    await page.write(words)
+    links = f"[...{DIALOG}.querySelectorAll('ol a')].map((one) => new URL(one.href).pathname.split('#')[0])"
+    found = await page.until(f"{links}.length && {links}")
+    distinct = list(dict.fromkeys(found))
+    assert f"/{expected}/" in distinct[:3], json.dumps(distinct[:8])
+
+
+@in_browser
+async def test_phone(browser: Browser, address: str) -> None:
+    """On a phone, no page scrolls sideways, and nothing is loaded from elsewhere."""
+    page = await browser.new_page()
+    await page.look_like(width=390, height=844)
+    for path in ["", *(entry.page.removesuffix(".md") + "/" for entry in navigation())]:
+        await page.goto(address + path)
+        wide = await page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, f"{path} is {wide} pixels wide"
+        loaded = await page.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
+        assert all(url.startswith(address) for url in loaded), path
+    assert page.complaints == []
