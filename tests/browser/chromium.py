@@ -17,6 +17,7 @@ _FLAGS: Final = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-partial-raster",  # equal pages make equal screenshots
     "--disable-quic",
     "--disable-dev-shm-usage",
     "--no-first-run",

@@ -212,6 +212,24 @@ async def test_copies(counter: Page, tmp_path: Path) -> None:
     assert "1 passed" in printed, f"{test.read_text()}\n{printed}"
 
 
+@pytest.mark.slow
+async def test_copies_of_prompts_and_resources(counter: Page, tmp_path: Path) -> None:
+    """Prompts and resources are copied in the same way."""
+    await counter.allow_clipboard()
+    for number, name in enumerate(("draft_reply", "shop://policies/returns", "shop://orders")):
+        await choose(counter, name)
+        if name != "shop://policies/returns":
+            await counter.write("1042")
+            await counter.tab_to("tone" if name == "draft_reply" else "part", most=1)
+            await counter.press("ArrowDown")
+        assert '"result"' in await run(tmp_path, "sh", "-c", await copied(counter, "curl"))
+        (tmp_path / f"test_{number}.py").write_text(await copied(counter, "pytest"))
+        printed = await run(tmp_path, "sh", "-c", await copied(counter, "axolotl call"))
+        assert ("formal reply about order 1042", "Within 30 days", "The address of order 1042")[number] in printed
+    printed = await run(tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path))
+    assert "3 passed" in printed, printed
+
+
 async def test_copies_hide_secrets(counter: Page) -> None:
     """Sensitive values are replaced by placeholders in copies."""
     await counter.allow_clipboard()

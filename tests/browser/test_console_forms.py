@@ -244,7 +244,7 @@ async def test_progress_ends_with_the_result(counter: Page) -> None:
 async def test_units(counter: Page) -> None:
     """Limits and ranges are written for people."""
     await choose(counter, "get_order")
-    assert "1 to 9999" in await counter.text(".arguments .hint")
+    assert "1 to 9999" in await counter.text(".arguments .limits")
     await choose(counter, "export_orders")
     await counter.evaluate("document.querySelector('.effects').open = true")
     assert "1 min 30 s" in await counter.text(".effects")

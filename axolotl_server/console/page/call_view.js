@@ -13,7 +13,7 @@ export class CallView {
     this.lines = el("ol.log", { "aria-label": "Log messages" });
     this.questions = el("div");
     this.answer = el("div.answer");
-    replace(place, el("p.progress", {}, this.bar, this.word), this.lines, this.questions, this.answer);
+    replace(place, el("p.progress", { "aria-live": "off" }, this.bar, this.word), this.lines, this.questions, this.answer);
     this.onNotification = (message) => this.notice(message);
     this.onTask = (task) => { this.word.textContent = `task ${task.status}${task.statusMessage ? `: ${task.statusMessage}` : ""}`; };
   }
@@ -48,6 +48,7 @@ export class CallView {
   }
 
   outcome(parts, raw) {
+    this.answer.classList.toggle("failed", raw === null || raw.isError === true);
     replace(this.answer, ...parts, raw === null ? null : el("details", {}, el("summary", {}, "Full result"), json(raw)));
   }
 }

@@ -95,7 +95,6 @@ class Page {
   }
 
   receive(message) {
-    if (message.activity) this.activity.show(message.activity);
     if (message.type === "hello") {
       this.activity.begin(message.instance_id);
       this.showProblem(message.problem);
@@ -103,10 +102,10 @@ class Page {
       if (this.state?.instance_id !== message.instance_id) this.load();
     } else if (message.type === "calls") {
       this.activity.add(message.calls, message.missed);
-      this.activity.show(message.activity);
     } else if (message.type === "problem") {
       this.showProblem(message.problem);
     }
+    if (message.activity) this.activity.show(message.activity);
   }
 
   showProblem(problem) {
@@ -115,14 +114,19 @@ class Page {
   }
 
   async load() {
+    const { token } = this.access;
+    const isStale = () => token !== this.access.token; // signed in or out meanwhile
     try {
       const response = await fetch("/console/state", { headers: this.access.dataHeaders(), cache: "no-store" });
       if (!response.ok) throw new Error(`HTTP status ${response.status}`);
       const state = parse(await response.text());
+      if (isStale()) return;
       this.client.protocol = state.protocol;
       this.state = state;
       this.showServer(state);
-      this.offer.fill(await loadGroups(this.client, state));
+      const groups = await loadGroups(this.client, state);
+      if (isStale()) return;
+      this.offer.fill(groups);
       this.forgetChanged();
       const key = [keyInAddress(), this.shown?.feature.key].find((one) => one && this.offer.featureOf(one));
       this.choose(key ?? this.offer.features()[0]?.key);

@@ -184,8 +184,8 @@ export function rawField(initial, hint = "JSON") {
 export function labelled(field, name, schema, { required, toggle = null }) {
   const id = newId("field");
   const hintId = `${id}-hint`, errorId = `${id}-error`;
-  const limits = limitsOf(schema);
-  const hint = el("p.hint", { id: hintId }, schema.description ?? null, schema.description && limits ? el("br") : null, limits ? el("span.limits", {}, limits) : null);
+  const limits = limitsOf(schema) ? el("span.limits", { id: `${id}-limits` }, limitsOf(schema)) : null;
+  const hint = schema.description ? el("p.hint", { id: hintId }, schema.description) : null;
   const error = el("p.error", { id: errorId, hidden: true });
   const title = schema.title && schema.title.toLowerCase() !== name.replaceAll("_", " ").toLowerCase() ? schema.title : null;
   const label = el(field.isGroup ? "span.label" : "label.label", field.isGroup ? { id: `${id}-label` } : { for: id },
@@ -193,12 +193,12 @@ export function labelled(field, name, schema, { required, toggle = null }) {
     title ? el("span.quiet", {}, ` ${title}`) : null);
   field.control.id = id;
   if (field.isGroup) field.control.setAttribute("aria-labelledby", `${id}-label`);
-  field.control.setAttribute("aria-describedby", hint.hasChildNodes() ? `${hintId} ${errorId}` : errorId);
+  field.control.setAttribute("aria-describedby", [hint?.id, limits?.id, errorId].filter(Boolean).join(" "));
   if (required && !field.isCheck && !field.isGroup && field.control.tagName !== "OUTPUT") field.control.setAttribute("aria-required", "true");
-  const head = el("div.head", {}, toggle, field.isCheck ? field.control : null, label);
+  const head = el("div.head", {}, toggle, field.isCheck ? field.control : null, label, limits);
   const revealer = field.control.type === "password" ? revealButton(field.control, name) : null;
   const body = revealer ? el("div.line", {}, field.control, revealer) : field.control;
-  const element = el("div.field", {}, head, hint.hasChildNodes() ? hint : null, field.isCheck ? null : body, field.beside ?? null, error);
+  const element = el("div.field", {}, head, hint, field.isCheck ? null : body, field.beside ?? null, error);
   const node = {
     element,
     read: () => {

@@ -51,7 +51,7 @@ function answer(name, value) {
 
 // No button is pressed by Enter, because the same key has just started the call.
 function askApproval(key, params, place, signal) {
-  return shown(key, "Approve this call?", params.message, null, place, signal, { Approve: answer("approve", true), Decline: DECLINE }, false);
+  return shown(key, "Approval needed", params.message, null, place, signal, { Approve: answer("approve", true), Decline: DECLINE }, false);
 }
 
 function askYesOrNo(key, params, name, place, signal) {

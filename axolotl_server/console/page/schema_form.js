@@ -90,7 +90,7 @@ function framed(name, schema, { required, toggle, made }) {
   const id = newId("part");
   const error = el("p.error", { id, hidden: true });
   const body = el("div.parts", {}, made.element);
-  const words = [schema.description, limitsOf(schema)].filter(Boolean).join(" – ");
+  const words = [schema.description, limitsOf(schema)].filter(Boolean).join(" · ");
   const legend = el("legend", {}, toggle, el("bdi", {}, name), required ? el("span.required", { title: "required" }, " *") : null);
   const element = el("fieldset", { "aria-describedby": id }, legend, words ? el("p.hint", {}, words) : null, body, error);
   if (toggle) {
@@ -185,7 +185,7 @@ function lazy(parent, name, make, schema, root, { required, initial }) {
 // A row with a button that removes it; returns the row and the function that removes it.
 function removableRow(label, onRemove, ...children) {
   const remove = el("button.small", { type: "button", "aria-label": label }, "Remove");
-  const row = el("div.row", {}, ...children, remove);
+  const row = el("div.row", {}, ...children, el("div.remove", {}, remove));
   remove.addEventListener("click", () => {
     row.remove();
     onRemove(row);

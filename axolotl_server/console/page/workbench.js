@@ -163,6 +163,7 @@ export class Panel {
   focusInvalid(input) {
     const first = this.place.querySelector("[aria-invalid=true], fieldset.invalid input, fieldset.invalid button");
     (first ?? input)?.focus();
+    (first ?? input)?.closest(".field, fieldset")?.scrollIntoView({ block: "nearest" }); // with its label and its error
   }
 
   // Shows the server's validation errors at the fields that they are about.
