@@ -14,16 +14,22 @@ from axolotl_server.settings.transports import HttpSettings
 CLOSE: Final = (b"connection", b"close")
 
 
-class ReplyHeads(dict[int, bytes]):
-    """The heads of plain JSON replies by status, up to their length; valid until the date changes."""
+_MAX_HEADS: Final = 1024
+
+
+class ReplyHeads(dict[tuple[int, int], bytes]):
+    """The heads of plain JSON replies by status and length; valid until the date changes."""
 
     headers: Sequence[tuple[bytes, bytes]] = ()
 
-    def __missing__(self, status: int) -> bytes:
+    def __missing__(self, reply: tuple[int, int]) -> bytes:
+        if len(self) >= _MAX_HEADS:
+            self.clear()
+        status, length = reply
         lines = [b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())]
         lines += [b"%b: %b\r\n" % pair for pair in (*self.headers, (b"content-type", b"application/json"))]
-        self[status] = b"".join(lines) + b"content-length: "
-        return self[status]
+        self[reply] = head = b"%bcontent-length: %d\r\n\r\n" % (b"".join(lines), length)
+        return head
 
 
 class ConnectionState(ServerState):

@@ -1,11 +1,17 @@
 """Heads that a client repeats: recognized by comparison instead of being parsed again."""
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
 MAX_HEAD_BYTES: Final = 2048
 """The size of the largest head that is worth a template."""
+_MAX_TEMPLATES: Final = 4
+_MAX_LEARNED: Final = 16
+"""How many templates a connection makes; a client whose heads always differ gets none after that."""
+_MAX_RECENT: Final = 8
+_MAX_RECENT_BYTES: Final = 512
+"""How many heads a connection keeps whole, and how large they may be; to compare one is quicker than a template."""
 _MAX_VALUE_BYTES: Final = 8192
 _MAX_DIGITS: Final = 9
 _CREDENTIALS: Final = re.compile(rb"[!-~]+(?: [!-~]+)*")
@@ -99,3 +105,47 @@ def make_template(head: bytes, headers: Mapping[bytes, bytes]) -> HeadTemplate |
     constant = {name: value for name, value in headers.items() if name not in (_LENGTH_NAME, _CREDENTIALS_NAME)}
     kind = PlainHeadTemplate if len(is_length) == 1 else HeadTemplate
     return kind(parts[0], tuple(zip(is_length, parts[1:], strict=True)), constant)
+
+
+RecentHead: TypeAlias = tuple[int, bytes, Mapping[bytes, bytes]]
+"""The size of a head, the head, and its headers."""
+
+
+class KnownHeads:
+    """The heads that a connection has sent: templates, and the latest ones as they were."""
+
+    __slots__ = ("_accepts", "_learned", "_max_body_bytes", "_templates", "recent")
+
+    def __init__(self, max_body_bytes: int, accepts: Callable[[Mapping[bytes, bytes]], bool]) -> None:
+        self._max_body_bytes = max_body_bytes
+        self._accepts = accepts
+        self._templates: tuple[HeadTemplate, ...] = ()
+        self._learned = 0
+        self.recent: dict[int, RecentHead] = {}
+        """The latest heads without credentials, by the size of the whole request."""
+
+    def find(self, data: bytes) -> tuple[Mapping[bytes, bytes], bytes | None, bytes] | None:
+        """Return headers, credentials and body if the data is one whole request that matches a template."""
+        for template in self._templates:
+            found = template.match(data)
+            if found is not None and len(found[1]) <= self._max_body_bytes:
+                credentials, body = found
+                if credentials is None:
+                    self._remember(data, len(data) - len(body), template.headers)
+                return template.headers, credentials, body
+        return None
+
+    def learn(self, head: bytes, headers: Mapping[bytes, bytes]) -> None:
+        """Make a template of a head that the parser has accepted, if the checks of its headers accept it, too."""
+        if self._learned >= _MAX_LEARNED or head.find(b"\r\n\r\n") != len(head) - 4:
+            return
+        template = make_template(head, headers)
+        if template is not None and self._accepts(template.headers):
+            self._learned += 1
+            self._templates = (template, *self._templates[: _MAX_TEMPLATES - 1])
+
+    def _remember(self, data: bytes, size: int, headers: Mapping[bytes, bytes]) -> None:
+        if size <= _MAX_RECENT_BYTES:
+            if len(self.recent) >= _MAX_RECENT:
+                self.recent.clear()
+            self.recent[len(data)] = size, data[:size], headers

@@ -5,7 +5,7 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
-from axolotl_server.http_server.header_templates import HeadTemplate, make_template
+from axolotl_server.http_server.header_templates import KnownHeads, RecentHead
 from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest
 from axolotl_server.messages.connection import start_task
 from axolotl_server.messages.fair_share import Share
@@ -26,9 +26,6 @@ _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 _IGNORED: Final[Any] = deque[tuple[bytes, bytes]](maxlen=0)
 """Takes the trailers of a body, which must not become headers."""
 _NOT_DIRECT: Final = frozenset({b"expect", b"origin", b"transfer-encoding", b"upgrade"})
-_MAX_TEMPLATES: Final = 4
-_MAX_LEARNED: Final = 16
-"""How many templates a connection makes; a client whose heads always differ gets none after that."""
 _MAX_PIPELINED: Final = 8
 """How many requests are read ahead while another one is answered."""
 _MAX_DISCARDED_BYTES: Final = 16 * 1024 * 1024
@@ -76,8 +73,9 @@ class HttpProtocol(HttpToolsProtocol):
     """The headers of a message that is answered directly if it arrives in one piece."""
     _posted_body = b""
     _piece = b""
-    _templates: Sequence[HeadTemplate] = ()
-    _learned = 0
+    _known: KnownHeads | None = None
+    _recent: Mapping[int, RecentHead] = {}
+    """Those of the known heads that are kept whole."""
     on_leave: Callable[[], object] | None = None
     """Called when the client leaves while the message that is answered directly is slow."""
     _discarded = 0
@@ -107,13 +105,16 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Answer a request with a known head at once, and parse everything else."""
-        state, cycle = self.server_state, self.cycle
-        if self.part is None and state.answers_directly and (cycle is None or cycle.response_complete):
-            for template in self._templates:
-                found = template.match(data)
-                if found is not None and len(found[1]) <= state.app.max_message_bytes:
-                    self._answer_directly(template.headers, *found, True)
-                    return
+        cycle = self.cycle
+        if self.part is None and (cycle is None or cycle.response_complete) and self.server_state.answers_directly:
+            recent = self._recent.get(len(data))
+            if recent is not None and data[: recent[0]] == recent[1]:
+                self._answer_directly(recent[2], None, data[recent[0] :], True)
+                return
+            found = None if self._known is None else self._known.find(data)
+            if found is not None:
+                self._answer_directly(*found, True)
+                return
         if self.is_discarding or self.refusal is not None:
             self._discard(len(data))
         else:
@@ -157,8 +158,8 @@ class HttpProtocol(HttpToolsProtocol):
         state, body = self.server_state, error_message(None, refusal, refusal.code)
         headers = [*refusal.headers, *(() if state.closes_after_replies else (CLOSE,))]
         lines = b"".join(b"%b: %b\r\n" % pair for pair in headers)
-        start = b"%b%d\r\n%b\r\n" % (state.heads[refusal.status or 400], len(body), lines)
-        self.transport.write(start + body)
+        start = state.heads[refusal.status or 400, len(body)].removesuffix(b"\r\n")
+        self.transport.write(b"%b%b\r\n%b" % (start, lines, body))
         self._close_slowly()
 
     def close(self) -> None:
@@ -317,7 +318,7 @@ class HttpProtocol(HttpToolsProtocol):
         self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes, accepted: bool
     ) -> None:
         self.cycle = request = DirectRequest(self)
-        answering = self.server_state.app.answer_post(headers, credentials, body, request, accepted=accepted)  # type: ignore[arg-type]
+        answering = self.server_state.app.answer_post(headers, credentials, body, request, accepted=accepted)
         task = start_task(answering, self.loop)
         if not task.done():
             request.task = task
@@ -325,13 +326,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _learn(self, headers: Mapping[bytes, bytes], body: bytes) -> None:
         """Make a template of a head, if the request is all there is in the latest piece of data."""
-        head = self._piece[: len(self._piece) - len(body)]
-        if self._learned >= _MAX_LEARNED or not self._piece.endswith(body) or head.find(b"\r\n\r\n") != len(head) - 4:
-            return
-        template = make_template(head, headers)
-        if template is not None and self.server_state.app.accepts_post(template.headers):
-            self._learned += 1
-            self._templates = (template, *self._templates[: _MAX_TEMPLATES - 1])
+        if self._piece.endswith(body):
+            app = self.server_state.app
+            self._known = self._known or KnownHeads(app.max_message_bytes, app.accepts_post)
+            self._recent = self._known.recent
+            self._known.learn(self._piece[: len(self._piece) - len(body)], headers)
 
     def _start_asgi(self, headers: _Pairs) -> None:
         """Start a request that passes through ASGI, after the one that is being answered."""

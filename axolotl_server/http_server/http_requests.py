@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import msgspec
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -15,13 +16,13 @@ from axolotl_server.messages.replies import hide_internal
 if TYPE_CHECKING:
     from axolotl_server.http_server.http_protocol import HttpProtocol
 
-_SCOPE: Final[dict[str, Any]] = {"type": "http", "method": "POST", "http_version": "1.1"}
 _log: Final = logging.getLogger("axolotl")
 
 
-async def answer_failure(cycle: RequestResponseCycle, error: Exception) -> None:
+async def answer_failure(cycle: "RequestResponseCycle | DirectRequest", error: Exception) -> None:
     """Answer a request whose application failed; a response that has begun ends with the connection."""
-    hidden, send = hide_internal(error, "the HTTP request"), cast(Send, cycle.send)
+    hidden = hide_internal(error, "the HTTP request")
+    send: Send = cycle.send  # type: ignore[assignment] # the types of uvicorn are narrower
     if cycle.response_started:
         cycle.transport.close()
     elif not cycle.disconnected:
@@ -41,30 +42,31 @@ class AsgiCycle(RequestResponseCycle):
             self.on_response = lambda: None
 
 
-class DirectRequest(RequestResponseCycle):
+class DirectRequest(msgspec.Struct, eq=False):
     """A complete message that was posted to the endpoint.
 
     `receive` and `send` work as those of every request, for replies that are event streams and for clients that leave.
-    Most requests need neither: their attributes have defaults in the class, and the event is created on first use.
+    Most requests need neither, so this is a struct, which is cheap to create, and the event is created on first use.
     """
 
-    scope = _SCOPE  # type: ignore[assignment] # all that `send` reads
-    logger = _log
-    access_log = False
-    body = bytearray()
-    more_body = False
-    waiting_for_100_continue = False
-    disconnected = False
-    keep_alive = True
-    response_started = False
-    response_complete = False
-    chunked_encoding = None
-    expected_content_length = 0
+    scope: ClassVar[dict[str, Any]] = {"type": "http", "method": "POST", "http_version": "1.1"}  # all that `send` reads
+    logger: ClassVar[logging.Logger] = _log
+    access_log: ClassVar[bool] = False
+    receive: ClassVar[Any] = RequestResponseCycle.receive
+    send: ClassVar[Any] = RequestResponseCycle.send
+
+    _protocol: "HttpProtocol"
+    response_started: bool = False
+    response_complete: bool = False
+    disconnected: bool = False
+    keep_alive: bool = True
+    chunked_encoding: bool | None = None
+    expected_content_length: int = 0
+    waiting_for_100_continue: bool = False
+    body: bytes | bytearray = b""
+    more_body: bool = False
     task: asyncio.Task[None] | None = None
     _event: asyncio.Event | None = None
-
-    def __init__(self, protocol: "HttpProtocol") -> None:
-        self._protocol = protocol
 
     async def fail(self, error: Exception) -> None:
         """Answer with an error that has a reference."""
@@ -79,7 +81,7 @@ class DirectRequest(RequestResponseCycle):
         protocol = self._protocol
         if self.response_started or self.disconnected or not self.keep_alive or protocol.flow.write_paused:
             return False
-        protocol.transport.write(b"".join((protocol.server_state.heads[status], b"%d\r\n\r\n" % len(body), body)))
+        protocol.transport.write(protocol.server_state.heads[status, len(body)] + body)
         self.response_started = self.response_complete = True
         if self._event is not None:
             self._event.set()
@@ -103,24 +105,24 @@ class DirectRequest(RequestResponseCycle):
         return self._protocol.client
 
     @property
-    def message_event(self) -> asyncio.Event:  # type: ignore[override]
+    def message_event(self) -> asyncio.Event:
         """Set when the client has left or the response is complete."""
         if self._event is None:
             self._event = asyncio.Event()
         return self._event
 
     @property
-    def transport(self) -> Any:  # type: ignore[override]
+    def transport(self) -> Any:
         """The transport of the connection."""
         return self._protocol.request_transport
 
     @property
-    def flow(self) -> Any:  # type: ignore[override]
+    def flow(self) -> Any:
         """The flow control of the connection."""
         return self._protocol.flow
 
     @property
-    def default_headers(self) -> list[tuple[bytes, bytes]]:  # type: ignore[override]
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
         """The headers of every response."""
         return self._protocol.server_state.default_headers
 

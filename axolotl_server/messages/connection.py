@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from axolotl_server.messages.request import Request
 
 
+_TASK_NAME: Final = "axolotl message"
+"""Without a name, each task would make one of its number."""
+
+
 def _start_eagerly(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
-    return asyncio.Task(work, loop=loop, eager_start=True)  # type: ignore[call-arg]
+    return asyncio.Task(work, loop=loop, name=_TASK_NAME, eager_start=True)  # type: ignore[call-arg]
 
 
 def _start_soon(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
-    return asyncio.Task(work, loop=loop)
+    return asyncio.Task(work, loop=loop, name=_TASK_NAME)
 
 
 start_task: Final = _start_eagerly if sys.version_info >= (3, 12) else _start_soon

@@ -30,12 +30,14 @@ def count_calls(directory: Path) -> dict[str, int]:
     counting = ("--collect-atstart=no", "--toggle-collect=functools_reduce", "--dump-after=functools_reduce")
     module = ("-m", "benchmarks.instructions.counted_calls")
     _valgrind(("--tool=callgrind", *counting, f"--callgrind-out-file={output}"), module, b"")
-    counts = {}
-    for number, name in enumerate(SCENARIOS, 1):
-        total = _TOTAL.search(output.with_suffix(f".{number}").read_text())
-        assert total is not None
-        counts[name] = int(total[1]) // CALLS
-    return counts
+    dumps = sorted(directory.glob("calls.*"), key=lambda dump: int(dump.suffix[1:]))
+    return dict(zip(SCENARIOS, map(_count_of_dump, dumps[-len(SCENARIOS) :]), strict=True))  # imports reduce, too
+
+
+def _count_of_dump(dump: Path) -> int:
+    total = _TOTAL.search(dump.read_text())
+    assert total is not None
+    return int(total[1]) // CALLS
 
 
 def count_start() -> int:

@@ -117,8 +117,10 @@ async def _fuzz(options: argparse.Namespace) -> int:
         rate = options.messages / (time.monotonic() - played)
         memory = run.megabytes
         await run.finish()
-    async with both_paths() as paths:
-        run.faults += await paths.differences(options.seed, range(options.messages // _MESSAGES_PER_CONVERSATION))
+    conversations = range(options.messages // _MESSAGES_PER_CONVERSATION // 2)
+    for protected in (True, False):
+        async with both_paths(protected=protected) as paths:
+            run.faults += await paths.differences(options.seed, conversations)
     seconds = time.monotonic() - began
     for fault in run.faults[:_MOST_FAULTS]:
         print(fault)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import httptools
 
-from tests.fuzz.container import TOKEN, Container
+from tests.fuzz.container import SETTINGS, TOKEN, Container
 from tests.fuzz.corpus import STATELESS
 from tests.fuzz.framing import Request, mutate_request
 from tests.fuzz.http_wire import Responses
@@ -40,11 +40,11 @@ class Conversation:
 
 
 def make_conversation(seed: int, number: int) -> Conversation:
-    """Make a conversation of up to five requests, most of which repeat the head of another one."""
+    """Make a conversation of up to seven requests, most of which repeat the head of another one."""
     random = Random(f"paths/{seed}/{number}")
     head = random.choice(_HEADS)
     requests = []
-    for _ in range(random.randrange(1, 6)):
+    for _ in range(random.randrange(1, 8)):
         if random.random() < 0.2:
             head = random.choice(_HEADS)
         requests.append(_request(head, random))
@@ -184,9 +184,11 @@ async def _read(reader: asyncio.StreamReader, responses: Responses, received: by
 
 
 @asynccontextmanager
-async def both_paths() -> AsyncIterator[BothPaths]:
-    """Start both servers in this process."""
+async def both_paths(*, protected: bool = True) -> AsyncIterator[BothPaths]:
+    """Start both servers in this process; those that are not protected accept requests without a token."""
+    settings = SETTINGS if protected else {**SETTINGS, "auth": {}}
     async with AsyncExitStack() as stack:
         sinks = [MemorySink(), MemorySink()]
-        servers = [await stack.enter_async_context(serving(Container(), audit_sinks=[sink])) for sink in sinks]
+        roles = [{"audit_sinks": [sink], "settings": settings} for sink in sinks]
+        servers = [await stack.enter_async_context(serving(Container(), **one)) for one in roles]
         yield BothPaths(servers, sinks)
