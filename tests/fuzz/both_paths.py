@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 import httptools
+from dependency_injector import providers
 
 from tests.fuzz.container import SETTINGS, TOKEN, Container
 from tests.fuzz.corpus import STATELESS
@@ -186,9 +187,11 @@ async def _read(reader: asyncio.StreamReader, responses: Responses, received: by
 @asynccontextmanager
 async def both_paths(*, protected: bool = True) -> AsyncIterator[BothPaths]:
     """Start both servers in this process; those that are not protected accept requests without a token."""
-    settings = SETTINGS if protected else {**SETTINGS, "auth": {}}
+    settings = {name: section for name, section in SETTINGS.items() if protected or name != "auth"}
     async with AsyncExitStack() as stack:
-        sinks = [MemorySink(), MemorySink()]
-        roles = [{"audit_sinks": [sink], "settings": settings} for sink in sinks]
-        servers = [await stack.enter_async_context(serving(Container(), **one)) for one in roles]
+        sinks, servers = [MemorySink(), MemorySink()], []
+        for sink in sinks:
+            container = Container()
+            container.settings = providers.Object(settings)
+            servers.append(await stack.enter_async_context(serving(container, audit_sinks=[sink])))
         yield BothPaths(servers, sinks)
