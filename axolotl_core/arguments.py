@@ -54,7 +54,11 @@ def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) ->
     def parse(raw: bytes) -> Any:
         small = len(raw) <= LARGE_BYTES  # the usual case, without another function call
         arguments = validate(raw, strict=strict, extra=extra) if small else validate_any(raw)
-        if raw.count(b":") != len(getattr(arguments, "__pydantic_fields_set__", ())):
+        try:
+            names = len(arguments.__pydantic_fields_set__)
+        except AttributeError:  # a validator has replaced the model
+            names = 0
+        if raw.count(b":") != names:
             refuse_duplicates(raw)
         return arguments
 

@@ -95,7 +95,7 @@ class InFlight(dict[ToolCall, None]):
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
-        """Follow up on a call that was removed; needed if it has a connection, or if `has_watchers`."""
+        """Follow up on a call that was removed, and forget it in its connection; needed if `has_watchers`."""
         self._watched.discard(call)
         if self._shares.counting:
             self._shares.remove(call, len(self))
@@ -270,8 +270,10 @@ class FeatureMethod(ABC):
                 self._clean_up(call, request)
             request.finished = True
             inflight.pop(call, None)
-            if connection is not None or inflight.has_watchers:
+            if inflight.has_watchers:
                 inflight.leave(call, connection)
+            elif connection is not None:
+                connection.calls.pop(call.request_id, None)
 
     def _clean_up(self, call: ToolCall, request: Request) -> None:
         """Send held-back progress, withdraw unanswered questions, and close the scope of the call."""

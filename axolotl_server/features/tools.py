@@ -31,23 +31,24 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
 
 
-class _Names(dict[str, ToolBinding | None]):
+class _Names:
     """Bindings by exact name; an unknown name is tried again in any case, so that an exact name costs one lookup."""
 
     def __init__(self, bindings: Sequence[ToolBinding], *, fold: bool) -> None:
-        super().__init__()
+        self.exact: dict[str, ToolBinding] = {}
         self._fold = fold
         self._by_fold: dict[str, ToolBinding] = {}
         self.add(bindings)
 
     def add(self, bindings: Sequence[ToolBinding]) -> None:
         """Add bindings in place; calls may look up names at the same time."""
-        self.update((binding.spec.name, binding) for binding in bindings)
+        self.exact.update((binding.spec.name, binding) for binding in bindings)
         if self._fold:
             self._by_fold.update((binding.spec.name.casefold(), binding) for binding in bindings)
 
-    def __missing__(self, name: str) -> ToolBinding | None:
-        return self._by_fold.get(name.casefold())
+    def find(self, name: str) -> ToolBinding | None:
+        """Find a binding by its exact name, then by its name in any case."""
+        return self.exact.get(name) or self._by_fold.get(name.casefold())
 
 
 class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
@@ -72,7 +73,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
 
     def find(self, name: str) -> ToolBinding | None:
         """Find a tool by its name in any case."""
-        return self.by_name[name]
+        return self.by_name.find(name)
 
     async def not_found(self, name: str, principal: Principal) -> ToolNotFound:
         """Make the error for an unknown name; it suggests the nearest name that the principal may know."""
@@ -123,7 +124,8 @@ class ToolMethods(FeatureMethod):
         params = request.head.params
         if params.name is UNSET:
             raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
-        binding = self._catalogue.by_name[params.name]
+        name, names = params.name, self._catalogue.by_name
+        binding = names.exact.get(name) or names.find(name)
         raw = b"{}" if params.arguments is UNSET else bytes(params.arguments)
         if binding is None or raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
             return RequestTarget(binding, raw, needs_check=True)

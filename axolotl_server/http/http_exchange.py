@@ -67,11 +67,13 @@ class HttpExchange(msgspec.Struct, eq=False):
 
     def connection(self) -> Connection:
         """Find the session that the header names."""
-        self._session = self._context.sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
-        self.plain = self.plain and self._context.sessions.plain_replies
-        if self._context.sessions.stream_replies:
-            self.loop.call_soon(self._prime)
-        return self._session
+        sessions = self._context.sessions
+        self._session = session = sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
+        if not sessions.plain_replies:
+            self.plain = False
+            if sessions.stream_replies:
+                self.loop.call_soon(self._prime)
+        return session
 
     def open_connection(self) -> Connection:
         """Begin a session; the reply carries its id."""

@@ -1,6 +1,5 @@
 """The objects and limits that all HTTP connections of a server share."""
 
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -17,21 +16,6 @@ CLOSE: Final = (b"connection", b"close")
 _MAX_HEADS: Final = 1024
 
 
-class ReplyHeads(dict[tuple[int, int], bytes]):
-    """The heads of plain JSON replies by status and length; valid until the date changes."""
-
-    headers: Sequence[tuple[bytes, bytes]] = ()
-
-    def __missing__(self, reply: tuple[int, int]) -> bytes:
-        if len(self) >= _MAX_HEADS:
-            self.clear()
-        status, length = reply
-        lines = [b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())]
-        lines += [b"%b: %b\r\n" % pair for pair in (*self.headers, (b"content-type", b"application/json"))]
-        self[reply] = head = b"%bcontent-length: %d\r\n\r\n" % (b"".join(lines), length)
-        return head
-
-
 class ConnectionState(ServerState):
     """The objects and limits that all connections of a server share."""
 
@@ -39,7 +23,8 @@ class ConnectionState(ServerState):
         super().__init__()
         self.app = app
         self.path = app.path.encode()
-        self.heads = ReplyHeads()
+        self.heads: dict[tuple[int, int], bytes] = {}
+        """The heads of plain JSON replies by status and length; valid until the date changes."""
         self.closes_after_replies = False
         self.answers_directly = True
         """Whether posted messages may be answered without an ASGI scope."""
@@ -51,8 +36,17 @@ class ConnectionState(ServerState):
 
     def set_headers(self, headers: Headers) -> None:
         """Set the headers of every response."""
-        self.default_headers = self.heads.headers = headers
+        self.default_headers = list(headers)
         self.heads.clear()
+
+    def make_head(self, status: int, length: int) -> bytes:
+        """Make the head of a plain JSON reply, and keep it for others."""
+        if len(self.heads) >= _MAX_HEADS:
+            self.heads.clear()
+        lines = [b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())]
+        lines += [b"%b: %b\r\n" % pair for pair in (*self.default_headers, (b"content-type", b"application/json"))]
+        self.heads[status, length] = head = b"%bcontent-length: %d\r\n\r\n" % (b"".join(lines), length)
+        return head
 
     def share_of(self, address: str | None) -> Share | None:
         """Return whom a connection counts for; None for trusted proxies, whose connections belong to many clients."""

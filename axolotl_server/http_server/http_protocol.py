@@ -158,7 +158,7 @@ class HttpProtocol(HttpToolsProtocol):
         state, body = self.server_state, error_message(None, refusal, refusal.code)
         headers = [*refusal.headers, *(() if state.closes_after_replies else (CLOSE,))]
         lines = b"".join(b"%b: %b\r\n" % pair for pair in headers)
-        start = state.heads[refusal.status or 400, len(body)].removesuffix(b"\r\n")
+        start = state.make_head(refusal.status or 400, len(body)).removesuffix(b"\r\n")
         self.transport.write(b"%b%b\r\n%b" % (start, lines, body))
         self._close_slowly()
 

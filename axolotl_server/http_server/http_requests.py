@@ -81,7 +81,8 @@ class DirectRequest(msgspec.Struct, eq=False):
         protocol = self._protocol
         if self.response_started or self.disconnected or not self.keep_alive or protocol.flow.write_paused:
             return False
-        protocol.transport.write(protocol.server_state.heads[status, len(body)] + body)
+        state, reply = protocol.server_state, (status, len(body))
+        protocol.transport.write((state.heads.get(reply) or state.make_head(*reply)) + body)
         self.response_started = self.response_complete = True
         if self._event is not None:
             self._event.set()

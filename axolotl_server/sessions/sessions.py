@@ -3,10 +3,10 @@
 import asyncio
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -93,9 +93,9 @@ class Sessions:
                 400, "Bad request: send the Mcp-Session-Id that initialize returned, or params._meta with each request"
             )
         session = self._by_id.get(session_id)
-        if session is None or session.principal.identity != principal.identity:
+        if session is None or (session.principal is not principal and session.principal.identity != principal.identity):
             raise HttpRefusal(404, "Session not found: it has ended, initialize again")
-        session.last_used = time.monotonic()
+        session.last_used = monotonic()
         return session
 
     async def restore(self, session_id: bytes, principal: Principal) -> None:
@@ -191,7 +191,7 @@ class Sessions:
         self._sweep_later()
 
     def _drop_idle(self) -> None:
-        now = time.monotonic()
+        now = monotonic()
         for session in tuple(self._by_id.values()):
             if session.in_use:
                 session.last_used = now
