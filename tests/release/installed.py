@@ -43,6 +43,7 @@ def _check_tutorial(commands: Path, work: Path) -> None:
     shutil.copytree(ROOT / "docs/examples/tutorial/shop", project, ignore=shutil.ignore_patterns("*.db", "__pycache__"))
     _run([str(commands / "python"), "-m", "pytest", "-q"], project)
     _run([str(commands / "axolotl"), "check", "--strict"], project)
+    _run([str(commands / "axolotl"), "contract", "check"], project)
 
 
 def _check_demo(axolotl: str, work: Path) -> None:
