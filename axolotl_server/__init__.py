@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from axolotl_server.host import ServerHost, make_handler
     from axolotl_server.http.app import HttpApp
     from axolotl_server.http.assembly import make_app
+    from axolotl_server.http.mounting import MountedApp, starlette_user
     from axolotl_server.observation.json_log import JsonFormatter
     from axolotl_server.settings.server import ServerSettings
     from axolotl_server.transports.stream_exchange import StreamExchange
@@ -57,6 +58,7 @@ __all__ = [
     "InvalidReply",
     "JsonFormatter",
     "Listening",
+    "MountedApp",
     "PromptOutcome",
     "RemoteError",
     "ResourceOutcome",
@@ -74,6 +76,7 @@ __all__ = [
     "connect_url",
     "make_app",
     "make_handler",
+    "starlette_user",
 ]
 
 _HOMES: Final = {
@@ -105,7 +108,9 @@ _HOMES: Final = {
     "ServerHost": "host",
     "ServerSettings": "settings.server",
     "StreamExchange": "transports.stream_exchange",
+    "MountedApp": "http.mounting",
     "make_app": "http.assembly",
+    "starlette_user": "http.mounting",
     "make_handler": "host",
     "JsonFormatter": "observation.json_log",
     "call_cancellation": "call_providers",

@@ -75,6 +75,8 @@ class ServerHost:
     redis: "RedisClient | None" = None
     authenticator: "IAuthenticator | None" = None
     """Authenticates HTTP requests instead of the settings `auth`."""
+    has_principals: bool = False
+    """Whether the authenticator identifies callers, so that features require their scopes, as they do with tokens."""
     target: str | None = None
     """The target that the container was loaded from; None if it was not loaded by name."""
 
@@ -210,7 +212,7 @@ class ServerHost:
         # Pydantic only warns about a model whose values do not match its fields. Such a result must fail instead.
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
         self._undo_registrations()
-        assembly = self.assembly = ServerAssembly(self.settings, self.roles)
+        assembly = self.assembly = ServerAssembly(self.settings, self.roles, has_principals=self.has_principals)
         self.redis = assembly.redis
         self.registry, self.catalogue, self.handler = assembly.registry, assembly.tools, assembly.handler
         self.prompts, self.resources, self.templates = assembly.prompts, assembly.resources, assembly.templates

@@ -195,10 +195,18 @@ _PREFLIGHT: Final[Headers] = [
 
 def metadata_url(settings: AuthSettings) -> str | None:
     """Return the URL of the metadata; None if no resource or no authorization server is set."""
-    if settings.resource is None or not settings.servers:
+    path = metadata_path(settings)
+    if settings.resource is None or path is None:
         return None
     parts = urlsplit(canonical(settings.resource))
-    return f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def metadata_path(settings: AuthSettings) -> str | None:
+    """Return the path of the metadata; None if no resource or no authorization server is set."""
+    if settings.resource is None or not settings.servers:
+        return None
+    return f"{_WELL_KNOWN}{urlsplit(canonical(settings.resource)).path.rstrip('/')}"
 
 
 def metadata_routes(settings: ServerSettings) -> dict[str, Route]:

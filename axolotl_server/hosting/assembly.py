@@ -47,9 +47,10 @@ if TYPE_CHECKING:
 class ServerAssembly:
     """The objects of one server, each made when it is first needed; assign one before that to replace it."""
 
-    def __init__(self, settings: ServerSettings, roles: Roles) -> None:
+    def __init__(self, settings: ServerSettings, roles: Roles, *, has_principals: bool = False) -> None:
         self.settings = settings
         self.roles = roles
+        self._has_principals = has_principals
 
     @cached_property
     def deadlines(self) -> DeadlineTable:
@@ -104,7 +105,7 @@ class ServerAssembly:
     def authorization(self) -> "Authorization | None":
         """The access rules, if there are any."""
         settings, roles = self.settings, self.roles
-        has_tokens = settings.auth.is_used or roles.token_verifier is not None
+        has_tokens = settings.auth.is_used or roles.token_verifier is not None or self._has_principals
         if roles.authorizer is None and not has_tokens and not settings.authorization.enforced:
             return None
         from axolotl_server.authorization.authorization import authorization_of

@@ -41,6 +41,7 @@ LIBRARIES: Final = {
         "axolotl_server/client/",
         "axolotl_server/host.py",
         "axolotl_server/hosting/",
+        "axolotl_server/http/",
         "axolotl_server/lifecycle/",
         "axolotl_testing/",
     ],

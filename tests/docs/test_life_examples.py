@@ -5,6 +5,7 @@ import importlib
 import json
 from typing import Any
 
+import httpx2
 import pytest
 
 from axolotl_server import ServerHost
@@ -50,3 +51,24 @@ async def test_own_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await serving
+
+
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+async def test_mounted() -> None:
+    """The server in FastAPI takes the user of the host's session."""
+    mounted = importlib.import_module("mounted")
+    transport = httpx2.ASGITransport(mounted.app)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+    reaching = httpx2.AsyncClient(transport=transport, base_url="http://localhost")
+    async with mounted.app.router.lifespan_context(mounted.app), reaching as client:
+        assert (await client.get("/")).json() == "The tools are at /tools/mcp"
+        assert (await client.post("/tools/mcp", json=message)).status_code == 401
+        client.cookies.set("session", "cookie-of-ada")
+        answer = (await client.post("/tools/mcp", json=message)).json()
+    assert answer["result"]["serverInfo"]["name"] == "shop"
