@@ -14,7 +14,7 @@ from axolotl_core.names import nearest
 from axolotl_core.policies.quota import IQuotaStore, QuotaStoreError
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
 from axolotl_core.sessions import IEventStore
-from axolotl_server.client.client import InProcessClient
+from axolotl_server.client.client import Client
 
 StoreName: TypeAlias = Literal["quotas", "results", "events"]
 _Act: TypeAlias = "Callable[[InjectedFault, ToolCall, Invoke], Awaitable[Any]]"
@@ -156,7 +156,7 @@ class FaultPlan:
             for role, provider in before.items():
                 _restore(container, role, provider)
 
-    def watch(self, client: InProcessClient) -> None:
+    def watch(self, client: Client) -> None:
         """Know the calls of a client, which may be cancelled."""
         call = client.call
 
@@ -217,7 +217,7 @@ class FaultPlan:
 class _ClientCall:
     """A call that a client waits for."""
 
-    def __init__(self, name: str, task: "asyncio.Future[Any]", client: InProcessClient) -> None:
+    def __init__(self, name: str, task: "asyncio.Future[Any]", client: Client) -> None:
         self.name = name
         self.task = task
         self.client = client

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from axolotl_core.errors import MethodNotFound
-from axolotl_server.client.client import InProcessClient
+from axolotl_server.client.client import Client
 from axolotl_server.client.outcomes import CallOutcome, PromptOutcome, RemoteError, ResourceOutcome
 
 _NO_SUCH_METHOD: Final = MethodNotFound.code
@@ -26,7 +26,7 @@ _REPLACED: Final = {"reference": "<reference>", "taskId": "<id>"}
 """Members whose values change with each run."""
 
 
-async def listing(client: InProcessClient) -> str:
+async def listing(client: Client) -> str:
     """List the tools, prompts, resources and templates that a client sees, sorted by name, as JSON for a snapshot."""
     return _text(
         {

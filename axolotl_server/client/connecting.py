@@ -77,7 +77,7 @@ async def connect_url(
     """
     limits = limits or ClientLimits()
     channel = await open_http_channel(url, token, limits)
-    async with _negotiated(channel, answer, capabilities, revision, limits) as client:
+    async with connect_channel(channel, answer, capabilities, revision, limits) as client:
         yield client
 
 
@@ -99,19 +99,19 @@ async def connect_process(
     """
     limits = limits or ClientLimits()
     channel = await open_process_channel(command, environment, directory, limits.max_message_bytes)
-    async with _negotiated(channel, answer, capabilities, revision, limits) as client:
+    async with connect_channel(channel, answer, capabilities, revision, limits) as client:
         yield client
 
 
 @asynccontextmanager
-async def _negotiated(
+async def connect_channel(
     channel: IDuplexChannel,
     answer: Answering | None,
     capabilities: Mapping[str, Any] | None,
     revision: str | None,
     limits: ClientLimits,
 ) -> AsyncIterator[Client]:
-    """Agree on a revision with the server."""
+    """Connect to the server at the other end of a channel, which is closed afterwards; agree on a revision first."""
     announced = announced_capabilities(answer, capabilities)
     try:
         requests = await _negotiate(channel, answer, announced, revision, limits)

@@ -1,4 +1,4 @@
-"""A channel to a child process, over its standard input and output."""
+"""Channels over pipes: to any stream of lines, and to a child process."""
 
 import asyncio
 import os
@@ -13,47 +13,40 @@ _EXIT_SECONDS: Final = 5.0
 _KILL_SECONDS: Final = 2.0
 
 
-class ProcessChannel(SharedChannel):
-    """Lines of JSON to and from a child process, whose log goes to the standard error of this process."""
+class LineChannel(SharedChannel):
+    """Lines of JSON to and from a stream, such as a pipe."""
 
-    def __init__(self, process: asyncio.subprocess.Process, max_message_bytes: int) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_message_bytes: int) -> None:
         super().__init__()
-        self._process = process
+        self._reader = reader
+        self._writer = writer
         self._max_message_bytes = max_message_bytes
         self._end: ConnectionError | None = None
         """Why nothing is read any more."""
         self._reading = asyncio.create_task(self._read())
 
     def write(self, data: bytes) -> None:
-        stdin = self._process.stdin
-        assert stdin is not None
-        if self._end is not None or stdin.is_closing():
+        if self._end is not None or self._writer.is_closing():
             raise self._end or ConnectionError("The server process has ended")
-        stdin.write(data + b"\n")
+        self._writer.write(data + b"\n")
 
     async def close(self) -> None:
-        """End the process: by closing its input, then by SIGTERM, then by SIGKILL."""
-        stdin = self._process.stdin
-        assert stdin is not None
-        stdin.close()
-        for seconds, end in ((_EXIT_SECONDS, self._process.terminate), (_KILL_SECONDS, self._process.kill)):
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), seconds)
-                break
-            with suppress(ProcessLookupError):
-                end()
-        await self._process.wait()
+        """Close the input of the server, and read no more when it has ended."""
+        self._writer.close()
+        await self.wait_ended()
         self._reading.cancel()
         await asyncio.wait([self._reading])
         with suppress(ConnectionError):
-            await stdin.wait_closed()
+            await self._writer.wait_closed()
+
+    async def wait_ended(self) -> None:
+        """Wait for the end of the server."""
+        await asyncio.wait([self._reading])
 
     async def _read(self) -> None:
-        stdout = self._process.stdout
-        assert stdout is not None
         error: ConnectionError = ConnectionError("The server process closed its output before it answered")
         try:
-            while line := await stdout.readline():
+            while line := await self._reader.readline():
                 if not line.isspace():
                     for message in read_messages(line):
                         self.receive(message)
@@ -64,6 +57,26 @@ class ProcessChannel(SharedChannel):
             error = invalid
         self._end = error
         self.lose(error)
+
+
+class ProcessChannel(LineChannel):
+    """Lines of JSON to and from a child process, whose log goes to the standard error of this process."""
+
+    def __init__(self, process: asyncio.subprocess.Process, max_message_bytes: int) -> None:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        super().__init__(process.stdout, process.stdin, max_message_bytes)
+        self._process = process
+
+    async def wait_ended(self) -> None:
+        """Wait for the end of the process; after a time, end it by SIGTERM, then by SIGKILL."""
+        for seconds, end in ((_EXIT_SECONDS, self._process.terminate), (_KILL_SECONDS, self._process.kill)):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), seconds)
+                break
+            with suppress(ProcessLookupError):
+                end()
+        await self._process.wait()
 
 
 async def open_process_channel(

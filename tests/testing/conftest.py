@@ -1,12 +1,11 @@
 """A small project with tests of its own, which run in a pytest session inside of the test."""
 
+import sys
 import textwrap
 from collections.abc import Callable
 from typing import TypeAlias
 
 import pytest
-
-import axolotl_testing.clients  # before the inner session, which unloads what it imports  # noqa: F401
 
 SESSION = ("-p", "no:axolotl", "-p", "axolotl_testing.plugin", "-p", "no:cacheprovider", "-p", "no:xdist")
 """Options of the inner session: the plugin of this checkout, whether or not it is installed."""
@@ -95,8 +94,19 @@ RunTests: TypeAlias = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def run_tests(pytester: pytest.Pytester) -> RunTests:
-    """Write the project, and run tests in it."""
+def run_tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> RunTests:
+    """Write the project, and run tests in it, in this process.
+
+    After its session, pytester unloads all modules that it has imported. A library that is imported twice has two
+    classes for each of its exceptions, so only the modules of the project are unloaded.
+    """
+
+    def unload_project(_: object) -> None:
+        for name, module in tuple(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(str(pytester.path)):
+                del sys.modules[name]
+
+    monkeypatch.setattr("_pytest.pytester.SysModulesSnapshot.restore", unload_project)
     pytester.makeini(
         "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n"
     )

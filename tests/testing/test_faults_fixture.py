@@ -1,6 +1,5 @@
 """`axolotl_faults`: real deadlines, retries, breakers, cancellations and outages; unused faults fail the test."""
 
-import axolotl_testing.faults  # before the inner session, which unloads what it imports  # noqa: F401
 from tests.testing.conftest import RunTests
 
 CONTAINER = """

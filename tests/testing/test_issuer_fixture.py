@@ -1,8 +1,9 @@
 """`axolotl_issuer`: tokens that a server accepts, and refuses after a rotation, an expiry or an outage."""
 
+import sys
+
 import pytest
 
-import axolotl_testing.issuer  # before the inner session, which unloads what it imports  # noqa: F401
 from tests.testing.conftest import RunTests
 
 
@@ -55,14 +56,8 @@ def test_tokens(run_tests: RunTests) -> None:
 
 def test_the_extra_is_named(run_tests: RunTests, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra `auth`, the message says what to install."""
-    result = run_tests(
-        """
-        import sys
-        sys.modules.pop("axolotl_testing.issuer", None)
-        sys.modules["jwt"] = None
-
-        def test_it(axolotl_issuer): ...
-        """
-    )
+    monkeypatch.delitem(sys.modules, "axolotl_testing.issuer", raising=False)
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    result = run_tests("def test_it(axolotl_issuer): ...")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["axolotl_issuer needs jwt: install the extra auth, pip install 'axolotl-mcp[[]auth]'"])

@@ -1,6 +1,5 @@
 """`axolotl_policy`: one line per role, and the deciding rule of each difference."""
 
-import axolotl_testing.policy  # before the inner session, which unloads what it imports  # noqa: F401
 from tests.testing.conftest import RunTests
 
 

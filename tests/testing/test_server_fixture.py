@@ -2,7 +2,6 @@
 
 import pytest
 
-import tests.support.servers.server_process  # before the inner session, which unloads what it imports  # noqa: F401
 from tests.testing.conftest import RunTests
 
 pytestmark = pytest.mark.slow
