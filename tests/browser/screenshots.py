@@ -74,7 +74,6 @@ async def overview(page: Page) -> None:
     await page.write("1042")
     await page.press("Enter")
     await page.until("document.querySelector('.panel .status').dataset.outcome === 'ok'")
-    await page.until("document.querySelector('#calls tr[data-kind=tool]')?.textContent.includes('axolotl-console')")
 
 
 async def field_errors(page: Page) -> None:
@@ -165,6 +164,7 @@ async def _photograph(browser: Browser, server: ConsoleServer, shot: Shot) -> by
     await page.until("document.querySelector('.panel') && document.querySelectorAll('#calls tr').length > 3")
     await page.evaluate(_NO_MOTION)
     await shot.act(page)
+    await page.until("document.querySelector('#calls tr[data-kind=tool]')?.textContent.includes('axolotl-console')")
     await page.evaluate("document.querySelector('#search').value = ''")
     await page.evaluate("document.querySelector('#search').dispatchEvent(new Event('input'))")
     await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")

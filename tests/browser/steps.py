@@ -55,3 +55,28 @@ async def open_console(page: Page, link: str) -> Page:
     await page.goto(link)
     await page.until("document.querySelectorAll('.entry').length > 0 && document.querySelector('.panel')")
     return page
+
+
+WEAKEST_CONTRAST = """(() => {
+    const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => {
+        const linear = (one) => one <= .03928 ? one / 12.92 : ((one + .055) / 1.055) ** 2.4;
+        const [x, y, z] = [r, g, b].map((one) => linear(one / 255));
+        return .2126 * x + .7152 * y + .0722 * z;
+    };
+    const ground = (one) => {
+        for (let place = one; place; place = place.parentElement) {
+            const colour = numbers(getComputedStyle(place).backgroundColor);
+            if (colour.length === 3 || colour[3] === 1) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const texts = [...document.querySelectorAll("body *")].filter((one) => one.checkVisibility()
+        && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()));
+    const ratios = texts.map((one) => {
+        const [a, b] = [light(numbers(getComputedStyle(one).color)), light(ground(one))].sort((x, y) => y - x);
+        return (a + .05) / (b + .05);
+    });
+    return Math.min(...ratios);
+})()"""
+"""The lowest contrast between a visible text and what is behind it."""

@@ -47,6 +47,7 @@ async def test_sign_in_and_out(browser: Browser) -> None:
         await page.goto(server.link)
         await page.until("document.querySelector('#connection').dataset.state === 'refused'")
         assert await page.text("#offer") == "Sign in to see the features."
+        assert await page.evaluate("document.querySelector('.layout').hidden")
         assert await page.text("#sign-in-problem") == ""
         await sign_in(page, KEY)
         await page.until("document.querySelectorAll('.entry').length >= 13")
@@ -111,6 +112,18 @@ async def test_hostile_names(page: Page, kitchen: ConsoleServer) -> None:
     assert (title, elements) == ("kitchen – console", 0)
     assert page.complaints == []
     await open_console(page, kitchen.link)
+
+
+async def test_identity(page: Page) -> None:
+    """The page has an icon, and a link to the documentation that tells the other site nothing about the page."""
+    assert await page.evaluate("document.querySelector('.logo').naturalWidth > 0")
+    icon = "fetch(document.querySelector('link[rel=icon]').href).then((one) => one.headers.get('content-type'))"
+    assert await page.evaluate(icon) == "image/svg+xml"
+    link = "(() => { const one = document.querySelector('#documentation'); return [one.hidden, one.href, one.rel]; })()"
+    hidden, address, relation = await page.evaluate(link)
+    assert not hidden
+    assert address.startswith("https://")
+    assert relation == "noopener noreferrer"
 
 
 async def test_no_requests_to_other_hosts(page: Page) -> None:

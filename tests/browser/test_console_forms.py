@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser.chromium import Page
 from tests.browser.shop import Finish
-from tests.browser.steps import choose, enter, errors, outcome, structured
+from tests.browser.steps import WEAKEST_CONTRAST, choose, enter, errors, outcome, structured
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -54,6 +54,23 @@ async def test_a_password_can_be_shown(counter: Page) -> None:
     await counter.tab_to("Call")
     await counter.press("Enter")
     assert "The password of ada has 8 characters." in await outcome(counter, "ok")
+
+
+async def test_secrets_as_json(counter: Page) -> None:
+    """JSON shows placeholders for sensitive values, which are sent as they were entered in the form."""
+    await choose(counter, "change_password")
+    await counter.write("ada")
+    await counter.tab_to("password", most=1)
+    await counter.write("hunter2-hunter2")
+    await counter.evaluate("document.querySelector('.panel .heading button').focus()")
+    await counter.press("Enter")
+    shown = "document.querySelector('.arguments textarea').value"
+    assert json.loads(await counter.evaluate(shown)) == {"user": "ada", "password": "<password>"}
+    await counter.evaluate("document.querySelector('.arguments textarea').focus()")
+    await enter(counter, '{"user": "bob", "password": "<password>"}')
+    await counter.tab_to("Call")
+    await counter.press("Enter")
+    assert "The password of bob has 15 characters." in await outcome(counter, "ok")
 
 
 async def test_lists_of_sensitive_values(counter: Page) -> None:
@@ -239,6 +256,24 @@ async def test_progress_ends_with_the_result(counter: Page) -> None:
     Finish.event.set()
     await outcome(counter, "ok")
     assert (await counter.evaluate(bar))[0] is True
+
+
+@pytest.mark.parametrize("dark", [False, True])
+async def test_contrast_of_states(counter: Page, dark: bool) -> None:
+    """Errors, badges, questions and details have enough contrast, in light and dark mode."""
+    await counter.look_like(width=1400, dark=dark)
+    await place_order(counter, customer="Ada", sku="AX-9999", quantity="2", number="4711", year="2020")
+    await outcome(counter, "error")
+    await counter.until("document.querySelector('#calls tr[data-kind=tool]')?.innerText.includes('invalid')")
+    await counter.evaluate("document.querySelector('#calls tr[data-kind=tool] button').click()")
+    assert await counter.evaluate(WEAKEST_CONTRAST) >= 4.5
+    await choose(counter, "cancel_order")
+    await counter.write("1042")
+    await counter.tab_to("reason", most=1)
+    await counter.press("ArrowDown")
+    await counter.press("Enter")
+    await counter.until("document.querySelector('.question')")
+    assert await counter.evaluate(WEAKEST_CONTRAST) >= 4.5
 
 
 async def test_units(counter: Page) -> None:

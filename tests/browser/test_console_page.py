@@ -8,7 +8,7 @@ from dependency_injector import providers
 from axolotl_core import tool
 from tests.browser.chromium import Browser, Page
 from tests.browser.sample import HOSTILE, Container, greet, wait
-from tests.browser.steps import choose, outcome, structured
+from tests.browser.steps import WEAKEST_CONTRAST, choose, outcome, structured
 from tests.support.servers.console_server import serving_console
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -275,7 +275,7 @@ async def test_fits_every_width(page: Page, width: int, dark: bool) -> None:
     for name in ("order", "hostile"):
         await choose(page, name)
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
-    assert await page.evaluate(_WEAKEST_CONTRAST) >= 4.5
+    assert await page.evaluate(WEAKEST_CONTRAST) >= 4.5
 
 
 class Larger(Container):
@@ -307,27 +307,3 @@ async def test_a_restart(browser: Browser) -> None:
         assert await page.evaluate("document.querySelector('#problem').hidden")
         assert await page.evaluate("document.querySelectorAll('.entry').length") == 6
     assert page.complaints == []
-
-
-_WEAKEST_CONTRAST = """(() => {
-    const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
-    const light = ([r, g, b]) => {
-        const linear = (one) => one <= .03928 ? one / 12.92 : ((one + .055) / 1.055) ** 2.4;
-        const [x, y, z] = [r, g, b].map((one) => linear(one / 255));
-        return .2126 * x + .7152 * y + .0722 * z;
-    };
-    const ground = (one) => {
-        for (let place = one; place; place = place.parentElement) {
-            const colour = numbers(getComputedStyle(place).backgroundColor);
-            if (colour.length === 3 || colour[3] === 1) return colour;
-        }
-        return [255, 255, 255];
-    };
-    const texts = [...document.querySelectorAll("body *")].filter((one) => one.checkVisibility()
-        && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()));
-    const ratios = texts.map((one) => {
-        const [a, b] = [light(numbers(getComputedStyle(one).color)), light(ground(one))].sort((x, y) => y - x);
-        return (a + .05) / (b + .05);
-    });
-    return Math.min(...ratios);
-})()"""

@@ -143,6 +143,7 @@ export class Calls {
       ["reference", record.reference ? el("code", {}, record.reference) : null],
       ["arguments", text ? el("code", {}, text) : null],
     ]), actions, feature && text ? copyLine(feature, this.server(), () => text) : null));
+    row.details.hidden = !this.matches(row);
     row.line.after(row.details);
   }
 }

@@ -87,6 +87,7 @@ class Page {
     find("#gate").hidden = state !== "refused" && state !== "locked";
     find("#sign-in").hidden = state !== "refused";
     find("#locked").hidden = state !== "locked";
+    find(".layout").hidden = !find("#gate").hidden && !this.state;
     if (state === "locked") this.offer.explain("Nothing is shown without the link.");
     if (state !== "refused") return;
     if (!this.state) this.offer.explain("Sign in to see the features.");

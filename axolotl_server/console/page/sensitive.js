@@ -11,6 +11,19 @@ export function concealed(value, schema, replacement) {
   return copied(value, [schema], schema, replacement, "arguments");
 }
 
+// Puts the sensitive parts of the original back into an edited copy, where it still has their placeholders.
+export function restored(edited, hidden, original) {
+  if (JSON.stringify(edited) === JSON.stringify(hidden)) return original;
+  if (Array.isArray(edited) && Array.isArray(hidden)) return edited.map((one, place) => restored(one, hidden[place], original[place]));
+  if (!isObject(edited) || !isObject(hidden)) return edited;
+  return Object.fromEntries(Object.entries(edited).map(([key, one]) => [key, restored(one, own(hidden, key), own(original, key))]));
+}
+
+// The text in place of a sensitive value.
+export function placeholderFor(name) {
+  return `<${name}>`;
+}
+
 function copied(value, schemas, root, replacement, name) {
   const forms = formsOf(schemas, root);
   if (forms.some((one) => one.writeOnly || one.propertyNames?.writeOnly)) return replacement(name);

@@ -1,7 +1,7 @@
 // Calls as commands and as a test, with placeholders for sensitive values.
 
 import { parse } from "./json.js";
-import { concealed } from "./sensitive.js";
+import { concealed, placeholderFor } from "./sensitive.js";
 import { isObject } from "./schema.js";
 
 // Each takes (feature, JSON text of the arguments, {protocol, target, principal, signedIn}) and returns a text.
@@ -13,7 +13,7 @@ export function snippetNames(server) {
 }
 
 function shownArguments(feature, text) {
-  return concealed(parse(text), feature.schema, (name) => `<${name}>`) ?? {};
+  return concealed(parse(text), feature.schema, placeholderFor) ?? {};
 }
 
 function curlCommand(feature, text, { client, signedIn }) {

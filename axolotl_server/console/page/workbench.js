@@ -7,10 +7,11 @@ import { copyLine } from "./copying.js";
 import { el, facts, given, newId, replace } from "./dom.js";
 import { FieldError, rawField } from "./fields.js";
 import { remember, remembered } from "./history.js";
-import { canonical, parse } from "./json.js";
+import { canonical, parse, pretty } from "./json.js";
 import { problemsIn } from "./problems.js";
 import { failure } from "./results.js";
 import { objectForm } from "./schema_form.js";
+import { concealed, placeholderFor, restored } from "./sensitive.js";
 import { bytes, count, duration, milliseconds } from "./units.js";
 
 const OUTCOMES = { ok: "OK", error: "Error", refused: "Refused", cancelled: "Cancelled" };
@@ -79,13 +80,21 @@ export class Panel {
     this.modeButton.textContent = "Write JSON";
   }
 
+  // Sensitive values are not shown; those that are not edited are sent nevertheless.
   showJson(text) {
+    const original = parse(text);
+    const hidden = concealed(original, this.feature.schema, placeholderFor);
+    const shown = pretty(hidden);
     const field = rawField(undefined, "{}");
     const id = newId("json");
     field.control.id = id;
-    field.control.value = text;
-    field.control.rows = Math.min(24, Math.max(4, text.split("\n").length));
-    this.mode = { name: "json", read: field.read, fail: () => undefined };
+    field.control.value = shown;
+    field.control.rows = Math.min(24, Math.max(4, shown.split("\n").length));
+    const read = () => {
+      const entered = field.read();
+      return JSON.stringify(hidden) === JSON.stringify(original) ? entered : JSON.stringify(restored(parse(entered), hidden, original));
+    };
+    this.mode = { name: "json", read, fail: () => undefined };
     replace(this.place, el("label.label", { for: id }, "Arguments as JSON"), field.control);
     this.modeButton.textContent = "Use the form";
   }
@@ -112,13 +121,13 @@ export class Panel {
     } catch (error) {
       if (error instanceof FieldError) return; // something is missing, which the form shows
     }
-    this.showJson(JSON.stringify(parse(text), null, 2));
+    this.showJson(text);
     this.showError("The form cannot show all of this.");
   }
 
   textOrNothing() {
     try {
-      return JSON.stringify(parse(this.mode.read()), null, 2);
+      return this.mode.read();
     } catch {
       return "{}";
     }

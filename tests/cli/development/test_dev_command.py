@@ -202,6 +202,15 @@ def test_broken_code(processes: Processes, tmp_path: Path) -> None:
         assert next(heard)["problem"] is None
 
 
+def test_the_console_names_the_target(processes: Processes, tmp_path: Path) -> None:
+    """The console learns from which file the container comes, for the commands and tests that it copies."""
+    project = Project(processes, tmp_path).begin()
+    place = project.url.replace("/mcp", "/console/state")
+    target = httpx2.get(place, headers={"X-Axolotl-Console": project.token}, timeout=20).json()["target"]
+    assert target["name"].endswith("served.py")
+    assert (target["module"], target["attribute"], target["is_called"]) == ("served", "Container", True)
+
+
 def test_broken_from_the_start(processes: Processes, tmp_path: Path) -> None:
     """If no code has started yet, the server waits for the next change."""
     project = Project(processes, tmp_path, text="import nothing_of_that_name\n")
