@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "inspect": "list:inspect",
     "check": "project.check:check",
     "contract": "project.contract:contract",
+    "budget": "project.budget:budget",
     "health": "health:health",
     "install": "project.install:install",
     "policy": "policy:policy",

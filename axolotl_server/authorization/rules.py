@@ -195,6 +195,12 @@ class DefaultAuthorizer(IAuthorizer):
         known = tuple(specs)
         return [one.rule.name for one in self._rules if not any(map(one.covers, known))]
 
+    def unreachable(self, specs: Iterable[FeatureSpec]) -> list[FeatureSpec]:
+        """Give the features that nobody may use, because the default denies them and no rule allows them."""
+        if self._default.allowed:
+            return []
+        return [spec for spec in specs if not any(rule.decision.allowed for rule in self._rules_for(spec))]
+
     def _rules_for(self, spec: FeatureSpec) -> tuple[_Rule, ...]:
         """Choose the rules that cover a feature, those that deny first; the answer is cached."""
         if len(self._covering) >= _MAX_CACHED:

@@ -1,0 +1,1 @@
+"""The budget: what the list of tools costs a model."""

@@ -1,0 +1,82 @@
+"""`axolotl budget`: what the list of tools costs a model."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import EnvFile, FileOptions, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
+
+if TYPE_CHECKING:
+    from axolotl_cli.budget.budget_report import BudgetReport
+    from axolotl_server.host import ServerHost
+
+
+class BudgetForm(StrEnum):
+    """The forms of the report."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def budget(
+    target: Target = None,
+    *,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", metavar="N", min=0, help="Fail if the tools cost more tokens.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="NAME",
+            help="Count with this tokenizer, for example o200k_base, instead of estimating. Needs the extra budget.",
+        ),
+    ] = None,
+    form: Annotated[BudgetForm, typer.Option("--format", help="The form of the report.")] = BudgetForm.TABLE,
+    subject: Subject = None,
+    role: Roles = None,
+    scope: Scopes = None,
+    tenant: Tenant = None,
+    toolset: ToolSets = None,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+) -> None:
+    """Show what the tools cost a model: bytes and tokens of names, descriptions and input schemas.
+
+    With --as, only the tools that the principal may use are counted. The exit code is 1 if they cost more than
+    --max-tokens.
+    """
+    from axolotl_cli.target import resolve_target
+
+    principal = chosen_principal(subject, scope, role, tenant)
+    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    from axolotl_cli.budget.budget_report import as_json, make_report, print_report
+    from axolotl_cli.budget.tokens import token_method
+    from axolotl_cli.runtime import with_host
+
+    method = token_method(tokenizer)
+
+    async def count(host: "ServerHost") -> "BudgetReport":
+        return await make_report(host, principal, method, max_tokens)
+
+    report = with_host(chosen, count)
+    if form is BudgetForm.JSON:
+        from axolotl_cli.output import print_json
+
+        print_json(as_json(report))
+    else:
+        print_report(report)
+    _check_limit(report)
+
+
+def _check_limit(report: "BudgetReport") -> None:
+    from axolotl_cli.text import report as report_problem
+
+    if report.is_over:
+        tokens, limit = report.total.tokens, report.max_tokens
+        report_problem(f"The tools cost {tokens:,} tokens, but at most {limit:,} are allowed")
+        raise typer.Exit(ExitCode.OVER_BUDGET)
