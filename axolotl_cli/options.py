@@ -2,9 +2,19 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import typer
+
+VARIABLES: Final = (
+    "AXOLOTL_ENV_FILE",
+    "AXOLOTL_LOCKED",
+    "AXOLOTL_PROFILE",
+    "AXOLOTL_SETTINGS",
+    "AXOLOTL_TARGET",
+    "AXOLOTL_TOOLSETS",
+)
+"""The environment variables of options, which are not settings."""
 
 Target = Annotated[
     str | None,

@@ -43,6 +43,10 @@ class ConfigurationError(AxolotlError):
         return cls(f"{what} needs the extra {extra}: pip install {_requirements_of(extra)}")
 
 
+class DefinitionError(ConfigurationError, TypeError):
+    """A class cannot be a feature as it is written. The message says where it is and what to write."""
+
+
 def _requirements_of(extra: str) -> str:
     """Give the packages of an extra, which can be installed wherever Axolotl itself was installed from."""
     from importlib.metadata import requires

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from axolotl_core.arguments import check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
-from axolotl_core.errors import ConfigurationError
+from axolotl_core.errors import ConfigurationError, DefinitionError
+from axolotl_core.features.attributes import caller_place, label_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
 from axolotl_core.features.feature import check_attributes, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
@@ -63,7 +64,8 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
         if models is not None:
             (cls.input_model,) = models
         elif not hasattr(cls, "input_model") and "render" in cls.__dict__ and not open_parameters(cls):
-            raise TypeError(f"Declare the arguments of {cls.__name__}: class {cls.__name__}(IPrompt[Arguments])")
+            kind = cls.__name__
+            raise DefinitionError(f"{kind}{caller_place()} has no arguments: write class {kind}(IPrompt[Arguments])")
 
     @abstractmethod
     async def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput:
@@ -99,7 +101,7 @@ def check_prompt(prompt: Any) -> None:
     kind = type(prompt).__name__
     if not isinstance(prompt, IPrompt):
         hint = "register an instance, not the class" if inspect.isclass(prompt) else "subclass IPrompt or use @prompt"
-        raise ConfigurationError(f"{prompt!r} is not a prompt: {hint}")
+        raise ConfigurationError(f"{label_of(prompt)} is not a prompt: {hint}")
     check_attributes(prompt, {})
     model = getattr(prompt, "input_model", None)
     derived = prompt.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]

@@ -24,6 +24,7 @@ from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
+from axolotl_server.hosting.role_mistakes import misspelled_roles
 from axolotl_server.hosting.roles import Roles, resolve_roles, resolve_settings
 from axolotl_server.lifecycle.closing import close_resources
 from axolotl_server.lifecycle.log import contain_log_failures
@@ -113,6 +114,8 @@ class ServerHost:
             await start_resources(self._container)
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets)
+            for mistake in misspelled_roles(self._container):
+                _log.warning("%s", mistake)
             if not self._is_audited:
                 self.settings = self.settings.model_copy(update={"audit": AuditSettings()})
                 self.roles = structs.replace(self.roles, audit_sinks=())

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
+from axolotl_cli.serving.start_findings import settings_of_unknown_tools
 from axolotl_cli.views.schemas import resolve
 from axolotl_core.content import app_link
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.names import nearest
 from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_server.settings.server import ServerSettings
@@ -110,20 +110,8 @@ def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[F
 
 def unknown_tools(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
     """Find settings for tools that do not exist."""
-    known = list(names)
-    folded = {name.casefold() for name in known}
-    for name in settings.tools.overrides:
-        if name.casefold() not in folded:
-            near = nearest(name, known)
-            hint = f"; did you mean {near!r}?" if near else ""
-            yield Finding(Severity.WARNING, f"Setting tools.{name} is for a tool that does not exist{hint}", tool=name)
-
-
-def idle_rules(section: str, names: Iterable[str]) -> Iterator[Finding]:
-    """Report rules that match no feature of the server."""
-    for name in names:
-        problem = f"Rule {name!r} of {section} matches no feature of this server: check the names in it"
-        yield Finding(Severity.WARNING, problem)
+    for name, problem in settings_of_unknown_tools(settings, names):
+        yield Finding(Severity.WARNING, problem, tool=name)
 
 
 def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:

@@ -14,10 +14,10 @@ from axolotl_cli.checking.findings import (
     advice_about_resource,
     advice_about_skills,
     advice_about_tool,
-    idle_rules,
     missing_pages,
     unknown_tools,
 )
+from axolotl_cli.serving.start_findings import idle_rules
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import check_extension
@@ -30,8 +30,8 @@ from axolotl_core.tools.tool import check_definition
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import load_container, start_resources
+from axolotl_server.hosting.role_mistakes import misspelled_roles
 from axolotl_server.hosting.roles import Roles, faults_of, make_roles, resolve_settings
-from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.settings.server import ServerSettings
 
@@ -81,6 +81,9 @@ class TrialStart:
         settings = await self._settings(container)
         roles = await self._roles(container)
         self._findings += map(_error, faults_of(roles))
+        errors = {finding.message for finding in self._findings}
+        mistakes = (mistake for mistake in misspelled_roles(container) if mistake not in errors)
+        self._findings += (Finding(Severity.WARNING, mistake) for mistake in mistakes)
         self.tools = _valid(roles.tools, check_definition)
         self.prompts = _valid(roles.prompts, check_prompt)
         self.resources = _valid(roles.resources, check_resource)
@@ -133,7 +136,7 @@ class TrialStart:
             *self._compiled_resources(assembly),
         ]
         with self._collecting("The policies failed"):
-            self._findings += _idle_rules(assembly, specs)
+            self._findings += (Finding(Severity.WARNING, problem) for problem in idle_rules(assembly, specs))
             if not settings.auth.is_used and roles.token_verifier is None:
                 self._findings += await _empty_offer(assembly, settings, specs)
         with self._collecting("The extensions failed"):
@@ -202,14 +205,6 @@ def _compiled(resource: AnyResource, assembly: ServerAssembly) -> FeatureSpec:
     binding = assembly.resources.compile(resource)
     assembly.resources.check_listing(binding)
     return binding.spec
-
-
-def _idle_rules(assembly: ServerAssembly, specs: Sequence[FeatureSpec]) -> Iterator[Finding]:
-    authorization = assembly.authorization
-    if authorization is not None and authorization.policy is not None:
-        yield from idle_rules("authorization", authorization.policy.idle(specs))
-    quotas = [layer for layer in assembly.layers if isinstance(layer, QuotaLayer)]
-    yield from idle_rules("quotas", (rule.name for layer in quotas for rule in layer.idle))
 
 
 async def _empty_offer(

@@ -16,7 +16,6 @@ config = typer.Typer(name="config", no_args_is_help=True, help="Show the effecti
 
 @config.command("show")
 def show(
-    context: typer.Context,
     target: Annotated[
         str | None,
         typer.Argument(
@@ -55,7 +54,7 @@ def show(
 
         labeled = {name.replace("_", " "): fact or "–" for name, fact in facts.items()}
         print_values(labeled, shown, len(values), with_origin=origin)
-    for text in unknown_variables_of(context, chosen):
+    for text in unknown_variables_of(chosen):
         typer.echo(f"{typer.style('Warning:', fg='yellow', bold=True)} {text}", err=True)
 
 

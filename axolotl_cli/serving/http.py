@@ -11,6 +11,7 @@ from axolotl_cli.runtime import HostCheck, run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import print_banner
 from axolotl_cli.serving.lock_check import lock_check
+from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_variables
 from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
@@ -32,6 +33,7 @@ def serve_over_http(
     chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
+    warn_about_variables(chosen)
     if early.http.workers > 1:
         from axolotl_cli.serving.supervisor import serve_by_workers
 
@@ -60,6 +62,7 @@ def drain_seconds(settings: ServerSettings) -> float:
 async def _serve(host: ServerHost, check: HostCheck | None) -> None:
     async with started(host, check):
         _check_workers(host)
+        warn_about_settings(host)
         with listen(host.settings.http) as listener:
             print_banner(host, url_of(host.settings.http, listener))
             await serve_http(host, listener)

@@ -124,9 +124,11 @@ class _Worker:
 
     def _introduce(self, listener: socket.socket) -> None:
         from axolotl_cli.serving.banner import print_banner
+        from axolotl_cli.serving.start_findings import warn_about_settings
 
         for caution in worker_warnings(self._host.settings, self._host.roles):
             _log.warning("%s", caution)
+        warn_about_settings(self._host)
         print_banner(self._host, url_of(self._host.settings.http, listener))
 
     def _description(self, listener: socket.socket) -> dict[str, Any]:

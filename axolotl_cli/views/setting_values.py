@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from axolotl_cli.options import VARIABLES
 from axolotl_cli.output import show
 from axolotl_cli.text import number, one_line
 from axolotl_server.configuration.effective import EffectiveValue, effective_values, masked
@@ -84,21 +84,13 @@ def _text(value: Any) -> str:
     return "–" if value is None else one_line(json.dumps(value, ensure_ascii=False))
 
 
-def unknown_variables_of(context: typer.Context, target: "ChosenTarget") -> list[str]:
+def unknown_variables_of(target: "ChosenTarget") -> list[str]:
     """Describe variables that begin with `AXOLOTL_` but set nothing, in the environment and in the `.env` file."""
     from axolotl_server.configuration.environment import unknown_variables
 
     file = target.file.env_file
-    known = set(_variables_of(context.find_root().command))
-    unknown = list(unknown_variables(os.environ, known))
-    for name in () if file is None else file.variables:
-        unknown += [f"{text} ({file.locate(name)})" for text in unknown_variables([name], known) if file is not None]
+    unknown = list(unknown_variables(os.environ, VARIABLES))
+    if file is not None:
+        for name in file.variables:
+            unknown += [f"{text} ({file.locate(name)})" for text in unknown_variables([name], VARIABLES)]
     return unknown
-
-
-def _variables_of(command: Any) -> Iterator[str]:
-    for parameter in command.params:
-        names = parameter.envvar or ()
-        yield from [names] if isinstance(names, str) else names
-    for inner in getattr(command, "commands", {}).values():
-        yield from _variables_of(inner)

@@ -1,6 +1,7 @@
 """Checks of the attributes of features: types, values, misspelled names, and where each is written."""
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from math import isfinite
@@ -148,7 +149,7 @@ def place_of(feature: Any, attribute: str | None = None) -> str:
     except (OSError, TypeError):
         return ""
     line = first + _offset(lines, attribute) if attribute is not None and code is None else first
-    return f" ({_relative(file)}:{line})" if file else ""
+    return f" ({relative_path(file)}:{line})" if file else ""
 
 
 def _offset(lines: list[str], attribute: str) -> int:
@@ -164,6 +165,27 @@ def _offset(lines: list[str], attribute: str) -> int:
     return 0
 
 
-def _relative(file: str | None) -> str:
+def caller_place() -> str:
+    """Return ` (file:line)` of the code that uses this package now; nothing if it is not in a file."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("axolotl_core.", "abc")):
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    return "" if file.startswith("<") else f" ({relative_path(file)}:{frame.f_lineno})"
+
+
+def label_of(thing: Any) -> str:
+    """Describe something that is not a feature: its name and place, if it has them."""
+    if inspect.isclass(thing):
+        return f"The class {thing.__name__}{place_of(thing)}"
+    if inspect.isroutine(thing):
+        code = getattr(thing, "__code__", None)
+        place = "" if code is None else f" ({relative_path(code.co_filename)}:{code.co_firstlineno})"
+        return f"{thing.__name__}(){place}"
+    return _shown(thing)
+
+
+def relative_path(file: str | None) -> str:
+    """Return a path as seen from the current directory, if it is inside of it."""
     path, here = Path(file or ""), Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

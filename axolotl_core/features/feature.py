@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_ori
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import RULES, AttributeRule, faults_of_attributes
+from axolotl_core.features.attributes import RULES, AttributeRule, faults_of_attributes, place_of
 from axolotl_core.protocol.identity import Icon
 
 Execution: TypeAlias = Literal["loop", "thread", "process"]
@@ -125,10 +125,11 @@ def _check_name(feature: IFeature) -> None:
     kind = type(feature).__name__
     name = getattr(feature, "name", None)
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f'{kind} has no name: write name = "{kind.lower()}" in the class')
+        raise ConfigurationError(f'{kind}{place_of(feature)} has no name: write name = "{kind.lower()}" in the class')
     if len(name) > 128 or not name.isprintable() or name != name.strip():
         raise ConfigurationError(
-            f"{kind} has the name {name!r}: use 1 to 128 printable characters, preferably [A-Za-z0-9_.-]"
+            f"{kind}{place_of(feature)} has the name {name!r}: use 1 to 128 printable characters, preferably "
+            "[A-Za-z0-9_.-]"
         )
 
 

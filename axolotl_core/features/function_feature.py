@@ -38,7 +38,7 @@ from axolotl_core.arguments import (
 )
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import similar
+from axolotl_core.features.attributes import caller_place, similar
 from axolotl_core.features.feature import Execution, IFeature
 from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of, schemas_of
@@ -353,9 +353,10 @@ def check_options(decorator: str, options: Mapping[str, Any], known: Mapping[str
     Raises:
         ConfigurationError: with their names.
     """
-    findings = [f"@{decorator} has no option {name}{_hint(name, known)}" for name in sorted(options.keys() - known)]
-    if findings:
-        raise ConfigurationError(*findings)
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        place = caller_place()
+        raise ConfigurationError(*(f"@{decorator}{place} has no option {name}{_hint(name, known)}" for name in unknown))
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, instance_of
+from axolotl_core.errors import ConfigurationError, DefinitionError
+from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, caller_place, instance_of, label_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
 from axolotl_core.features.feature import IFeature, Kind, check_attributes, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
@@ -102,7 +102,9 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
             (cls.input_model,) = models
         elif not hasattr(cls, "input_model") and "read" in cls.__dict__ and not open_parameters(cls):
             kind = cls.__name__
-            raise TypeError(f"Declare the variables of {kind}: class {kind}(IResourceTemplate[Variables])")
+            raise DefinitionError(
+                f"{kind}{caller_place()} has no variables: write class {kind}(IResourceTemplate[Variables])"
+            )
 
     @abstractmethod
     async def read(self, variables: VariablesT, context: ToolContext) -> ResourceOutput:
@@ -165,7 +167,7 @@ def check_resource(resource: Any) -> None:
             if inspect.isclass(resource)
             else "subclass IResource or IResourceTemplate, or use @resource"
         )
-        raise ConfigurationError(f"{resource!r} is not a resource: {hint}")
+        raise ConfigurationError(f"{label_of(resource)} is not a resource: {hint}")
     is_template = isinstance(resource, IResourceTemplate)
     check_attributes(resource, _TEMPLATE_RULES if is_template else _FIXED_RULES, "uri", "uri_template")
 

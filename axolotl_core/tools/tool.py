@@ -23,8 +23,8 @@ from pydantic import BaseModel, TypeAdapter
 from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import AppLink, is_structured
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import AttributeRule, instance_of, one_of
+from axolotl_core.errors import ConfigurationError, DefinitionError
+from axolotl_core.features.attributes import AttributeRule, caller_place, instance_of, label_of, one_of
 from axolotl_core.features.feature import IFeature, check_attributes, open_parameters, type_arguments
 from axolotl_core.features.function_feature import (
     FeatureOptions,
@@ -89,7 +89,9 @@ class ITool(IFeature, Generic[InputT, OutputT]):
             _check_input_model(cls)
         elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not open_parameters(cls):
             kind = cls.__name__
-            raise TypeError(f"Declare the input and output of {kind}: class {kind}(ITool[Input, Output])")
+            raise DefinitionError(
+                f"{kind}{caller_place()} has no input and output: write class {kind}(ITool[Input, Output])"
+            )
 
     @abstractmethod
     async def execute(self, arguments: InputT, context: ToolContext) -> OutputT:
@@ -144,7 +146,7 @@ def check_definition(tool: Any) -> None:
     kind = type(tool).__name__
     if not isinstance(tool, ITool):
         hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
-        raise ConfigurationError(f"{tool!r} is not a tool: {hint}")
+        raise ConfigurationError(f"{label_of(tool)} is not a tool: {hint}")
     check_attributes(tool, _RULES)
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
@@ -154,9 +156,9 @@ def _check_input_model(cls: Any) -> None:
     model = cls.input_model
     is_model = inspect.isclass(model) and issubclass(model, BaseModel)
     if not is_model and cls.argument_parser is ITool.argument_parser:
-        raise TypeError(
-            f"The input of {cls.__name__} is {model!r}; the first type argument must be a pydantic model "
-            "(NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
+        raise DefinitionError(
+            f"The input of {cls.__name__}{caller_place()} is {model!r}; the first type argument must be a pydantic "
+            "model (NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
         )
 
 

@@ -14,6 +14,7 @@ from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
+from axolotl_server.hosting.role_mistakes import place_of_error
 
 _DEFAULT_NAMES = ("Container", "container")
 
@@ -57,7 +58,8 @@ async def start_resources(container: containers.Container) -> None:
         names = ", ".join(name for name, provider in container.providers.items() if _is_idle(provider))
         problem = str(error) if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
         which = f" ({names})" if names else ""
-        raise ConfigurationError(f"A resource of the container failed to start{which}: {problem}") from error
+        place = "" if isinstance(error, ConfigurationError) else place_of_error(error)
+        raise ConfigurationError(f"A resource of the container failed to start{which}{place}: {problem}") from error
 
 
 def _is_idle(provider: Any) -> bool:
@@ -84,7 +86,7 @@ def _import_module(name: str) -> ModuleType:
                 f"There is no module {error.name!r}: give pkg.module:Container or path/file.py:Container, "
                 "and run from the directory that holds it"
             ) from error
-        raise ConfigurationError(f"Module {name!r} was found, but it needs {error.name!r}: {error}") from error
+        raise _failed(f"Module {name!r}", error) from error
     except Exception as error:
         raise _failed(f"Module {name!r}", error) from error
 
@@ -92,7 +94,9 @@ def _import_module(name: str) -> ModuleType:
 def _import_file(path: str) -> ModuleType:
     file = Path(path).resolve()
     if not file.is_file():
-        raise ConfigurationError(f"There is no file {path}")
+        near = nearest(file.name, (one.name for one in file.parent.glob("*.py"))) if file.parent.is_dir() else None
+        hint = "" if near is None else f"; did you mean {near}?"
+        raise ConfigurationError(f"There is no file {path}{hint}")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
@@ -122,7 +126,10 @@ def _first_in_path(directory: Path) -> Iterator[None]:
 
 
 def _failed(what: str, error: Exception) -> ConfigurationError:
-    return ConfigurationError(f"{what} was found, but importing it failed: {type(error).__name__}: {error}")
+    if isinstance(error, ConfigurationError):  # it says where the mistake is
+        return ConfigurationError(*error.findings)
+    place = "" if isinstance(error, SyntaxError) else place_of_error(error)
+    return ConfigurationError(f"{what} was found, but importing it failed{place}: {type(error).__name__}: {error}")
 
 
 def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:
@@ -143,7 +150,10 @@ def _container_of(value: Any, target: str) -> containers.Container:
     try:
         made = value() if isinstance(value, type | Callable) and not _is_container(value) else value
     except Exception as error:
-        raise ConfigurationError(f"{target} failed when it was called: {type(error).__name__}: {error}") from error
+        place = place_of_error(error)
+        raise ConfigurationError(
+            f"{target} failed when it was called{place}: {type(error).__name__}: {error}"
+        ) from error
     if not _is_container(made):
         raise ConfigurationError(f"{target} is {type(made).__name__}, not a dependency-injector container")
     return made  # type: ignore[no-any-return]

@@ -3,10 +3,10 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from dependency_injector import containers, errors, providers
+from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import IExtension, check_extension
@@ -32,6 +32,12 @@ from axolotl_core.resources.resource import check_resource
 from axolotl_core.sessions import IEventStore
 from axolotl_core.task_engine import ITaskEngine
 from axolotl_core.tools.tool import check_definition
+from axolotl_server.hosting.role_mistakes import (
+    misspelled_roles,
+    provider_failure,
+    roles_without_provider,
+    undefined_dependencies,
+)
 
 
 def sources_of(container: Any, role: str, within: str | None = None) -> Iterator[tuple[str | None, Any]]:
@@ -57,33 +63,7 @@ async def resolved(provider: Any) -> Any:
     except ConfigurationError:
         raise
     except Exception as error:
-        findings = tuple(_incomplete(provider)) if isinstance(error, TypeError) else ()
-        if findings:
-            raise ConfigurationError(*findings) from error
-        raise ConfigurationError(f"A provider of the container failed: {type(error).__name__}: {error}") from error
-
-
-def _incomplete(provider: Any) -> Iterator[str]:
-    """Find classes that a provider cannot create: abstract ones, and those with parameters that nothing provides."""
-    related = (provider, *provider.traverse())
-    for one in dict.fromkeys(one for one in related if inspect.isclass(getattr(one, "provides", None))):
-        made, what = one.provides, f"{one.provides.__name__}{place_of(one.provides)}"
-        if inspect.isabstract(made):
-            methods = ", ".join(sorted(made.__abstractmethods__))
-            yield f"{what} does not define {methods}: write async def {methods}(self, …)"
-            continue
-        parameters = [value for value in inspect.signature(made).parameters.values() if value.kind not in _VARIADIC]
-        open_ = [value for value in parameters[len(one.args) :] if value.name not in one.kwargs]
-        missing = [value.name for value in open_ if value.default is value.empty]
-        if missing:
-            given = ", ".join(f"{name}={name}" for name in missing)
-            yield (
-                f"{what} needs {', '.join(missing)}: add a provider for it to the container, and write "
-                f"providers.{type(one).__name__}({made.__name__}, {given})"
-            )
-
-
-_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        raise provider_failure(provider, error) from error
 
 
 def flat(value: Any) -> Iterator[Any]:
@@ -192,7 +172,12 @@ async def resolve_roles(container: containers.Container, chosen: Sequence[str] =
 async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
     """Make the objects of all roles, or raise ConfigurationError; without `chosen`, all tool sets are served."""
     offers = frozenset(_offers(container))
-    findings = [*_undefined(container), *_unknown_toolsets(container, chosen), *_misplaced(container)]
+    findings = [
+        *undefined_dependencies(container),
+        *_unknown_toolsets(container, chosen),
+        *roles_without_provider(container),
+        *(misspelled_roles(container) if not offers else ()),
+    ]
     if not offers and "extensions" not in container.providers and not findings:
         findings.append(
             "The container has no role tools, prompts, resources or skills: write "
@@ -304,47 +289,6 @@ async def _optional(container: Any, role: str, port: Any, default: Callable[[], 
     return value
 
 
-def _undefined(container: Any) -> Iterator[str]:
-    try:
-        container.check_dependencies()
-    except errors.Error as error:
-        yield f"{error}: pass them when the container is made, or override them"
-
-
-_ROLE_NAMES: Final = (
-    *(
-        "tools",
-        "prompts",
-        "resources",
-        "skills",
-        "tool_registry",
-        "prompt_registry",
-        "resource_registry",
-        "settings",
-        "layers",
-    ),
-    *("extensions", "name_rule", "event_store", "authorizer", "token_verifier", "quota_store", "result_store"),
-    *("audit_sinks", "health_checks", "task_engine"),
-)
-
-
-def _misplaced(container: Any) -> Iterator[str]:
-    """Find roles that are not providers, and a misspelled role of a container that has none."""
-    written: Any = getattr(container, "declarative_parent", None)
-    for name, value in ({} if written is None else vars(written)).items():
-        if name in _ROLE_NAMES and name not in container.providers and not callable(value):
-            wrapped = "providers.List(providers.Singleton(MyTool))" if name == "tools" else "providers.…"
-            yield (
-                f"{written.__qualname__}.{name} is of type {type(value).__name__}, which is not a provider: write "
-                f"{name} = {wrapped}"
-            )
-    if not any(True for _ in _offers(container)):
-        for name in container.providers:
-            near = nearest(name, _FEATURES)
-            if near is not None:
-                yield f"The container has {name!r}, which is not a role; did you mean {near!r}?"
-
-
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
     known = [*dict.fromkeys(name for role in _FEATURES for name, _ in sources_of(container, role) if name)]
     for name in chosen:
@@ -388,7 +332,9 @@ def _name(registry: Registry[Any], item: Any) -> str:
 def _where(registry: Registry[Any], item: Any, feature_set: str | None) -> str:
     owner = getattr(item, "function", type(item))
     place = f" in tool set {feature_set!r}" if feature_set else ""
-    return f"{registry.name_of(item)!r} ({owner.__module__}.{owner.__qualname__}{place})"
+    written = place_of(item).strip(" ()")
+    line = f", {written}" if written else ""
+    return f"{registry.name_of(item)!r} ({owner.__module__}.{owner.__qualname__}{place}{line})"
 
 
 def _bad_layers(roles: Roles) -> Iterator[str]:

@@ -47,7 +47,12 @@ def test_forms(cli: CommandLine, target: str) -> None:
     [
         pytest.param("absent_module:Container", "There is no module 'absent_module'", id="no-module"),
         pytest.param("tests.absent.part:Container", "There is no module 'tests.absent'", id="no-submodule"),
-        pytest.param("needs_more:Container", "Module 'needs_more' was found, but it needs 'not_installed'", id="needs"),
+        pytest.param(
+            "needs_more:Container",
+            "Module 'needs_more' was found, but importing it failed (needs_more.py:1): ModuleNotFoundError: No module "
+            "named 'not_installed'",
+            id="needs",
+        ),
         pytest.param("fails:Container", "Module 'fails' was found, but importing it failed", id="fails"),
         pytest.param(
             "tests.support.containers.command_containers:Contaner", "did you mean 'Container'?", id="near-miss"
@@ -58,7 +63,11 @@ def test_forms(cli: CommandLine, target: str) -> None:
             id="other",
         ),
         pytest.param("absent.py:Container", "There is no file absent.py", id="no-file"),
-        pytest.param("fails_later:make", "fails_later:make failed when it was called: KeyError", id="factory-fails"),
+        pytest.param(
+            "fails_later:make",
+            "fails_later:make failed when it was called (fails_later.py:2): KeyError",
+            id="factory-fails",
+        ),
         pytest.param("unnamed", "unnamed does not name a container", id="no-container"),
     ],
 )

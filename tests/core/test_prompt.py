@@ -247,7 +247,7 @@ class OfLists(IPrompt[Listed]):
 @pytest.mark.parametrize(
     ("prompt", "text"),
     [
-        pytest.param(Nameless(), 'Nameless has no name: write name = "nameless" in the class', id="no-name"),
+        pytest.param(Nameless(), 'has no name: write name = "nameless" in the class', id="no-name"),
         pytest.param(Unfilled(), "class Unfilled(IPrompt[Arguments])", id="open"),
         pytest.param(OfNumbers(), "OfNumbers has no arguments model", id="no-model"),
         pytest.param(OfLists(), "Prompt 'of-lists': names cannot be parsed from a string", id="list"),

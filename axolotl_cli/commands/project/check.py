@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def check(
-    context: typer.Context,
     target: Target = None,
     *,
     toolset: ToolSets = None,
@@ -34,7 +33,7 @@ def check(
 
     chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
     trial = _try_to_start(chosen)
-    findings = [*trial.findings, *_unknown_variables(context, chosen)]
+    findings = [*trial.findings, *_unknown_variables(chosen)]
     failed = any(strict or finding.severity == "error" for finding in findings)
     if as_json:
         _print_json(chosen.name, findings, failed)
@@ -43,11 +42,11 @@ def check(
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
 
 
-def _unknown_variables(context: typer.Context, target: "ChosenTarget") -> "list[Finding]":
+def _unknown_variables(target: "ChosenTarget") -> "list[Finding]":
     from axolotl_cli.checking.findings import Finding, Severity
     from axolotl_cli.views.setting_values import unknown_variables_of
 
-    return [Finding(Severity.WARNING, text) for text in unknown_variables_of(context, target)]
+    return [Finding(Severity.WARNING, text) for text in unknown_variables_of(target)]
 
 
 def _try_to_start(target: "ChosenTarget") -> "TrialStart":

@@ -197,7 +197,7 @@ def takes(name: str) -> str:
         pytest.param("a://b", {}, "the URI has no {name}, which takes needs", id="parameter"),
         pytest.param("a://b", {"unscreened": {"b"}}, "unscreened is for a URI with variables", id="unscreened"),
         pytest.param("a://{name}", {"size": 5}, "size is for a URI without variables", id="size"),
-        pytest.param("a://{name}", {"uri": "a://c"}, "@resource has no option uri", id="unknown-option"),
+        pytest.param("a://{name}", {"uri": "a://c"}, "has no option uri", id="unknown-option"),
         pytest.param(takes, {}, '@resource needs the URI: write @resource("config://app")', id="no-uri"),
     ],
 )

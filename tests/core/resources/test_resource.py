@@ -165,7 +165,7 @@ class Both(Fixed, Echo[Named]):  # type: ignore[misc]
     [
         pytest.param(Fixed, "register an instance, not the class", id="class"),
         pytest.param("a://b", "subclass IResource or IResourceTemplate, or use @resource", id="text"),
-        pytest.param(Nameless(), 'Nameless has no name: write name = "nameless" in the class', id="no-name"),
+        pytest.param(Nameless(), 'has no name: write name = "nameless" in the class', id="no-name"),
         pytest.param(Unfinished(), "Unfinished has the URI None: use one with a scheme", id="no-uri"),
         pytest.param(Both(), "Both is both a resource and a template: make it one of them", id="both"),
         pytest.param(fixed(uri=5), "has the URI 5", id="uri-is-no-text"),

@@ -268,7 +268,7 @@ def test_options_set_the_attributes_of_the_tool() -> None:
 def test_an_unknown_option_is_refused() -> None:
     """An unknown option is refused."""
     options: dict[str, Any] = {"timout_seconds": 1.0}
-    with pytest.raises(ConfigurationError, match="@tool has no option timout_seconds"):
+    with pytest.raises(ConfigurationError, match=r"@tool \(.*test_function_tool.py:\d+\) has no option timout_seconds"):
         tool(**options)
 
 

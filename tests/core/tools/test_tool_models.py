@@ -189,8 +189,8 @@ class Nameless(ITool[NoArguments, None]):
 @pytest.mark.parametrize(
     ("tool", "text"),
     [
-        pytest.param(Nameless(), 'Nameless has no name: write name = "nameless" in the class', id="forgotten"),
-        pytest.param(Named(""), "Named has no name", id="empty"),
+        pytest.param(Nameless(), 'has no name: write name = "nameless" in the class', id="forgotten"),
+        pytest.param(Named(""), "has no name", id="empty"),
         pytest.param(Named("x" * 129), "use 1 to 128 printable characters", id="too-long"),
         pytest.param(Named("a\nb"), "use 1 to 128 printable characters", id="line-break"),
         pytest.param(Named(" a"), "use 1 to 128 printable characters", id="space-around"),

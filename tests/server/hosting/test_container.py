@@ -294,11 +294,11 @@ async def test_all_findings_are_reported_at_once() -> None:
     findings = await findings_of(Container())
     assert len(findings) == 6
     text = "\n".join(findings)
-    assert 'Nameless has no name: write name = "nameless" in the class' in text
+    assert ') has no name: write name = "nameless" in the class' in text
     assert "is not a tool: register an instance, not the class" in text
     assert "'tool' is not a tool: subclass ITool or use @tool" in text
     assert "Two tools have the same name: 'twin' (" in text
-    assert "test_container.twin) and 'TWIN' (" in text
+    assert "test_container.twin, tests/server/hosting/test_container.py:" in text
     assert "use 1 to 128 printable characters" in text
     assert "The role layers contains str, which is not an ILayer" in text
 

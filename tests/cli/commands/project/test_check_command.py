@@ -160,7 +160,7 @@ def test_all_errors_at_once(cli: CommandLine) -> None:
     assert [text.split(":")[0] for text in found] == [
         "Setting limits.threads",
         "There is no tool set 'absent'; available",
-        "Unnamed has no name",
+        "Unnamed (wrong_tools.py",
         "5 is not a tool",
         "Two tools have the same name",
         "The role layers contains str, which is not an ILayer",
@@ -174,7 +174,7 @@ def test_every_kind(cli: CommandLine) -> None:
     code, report = check(cli, "features")
     assert code == 2
     assert [text.partition(":")[0] for text in messages(report, "error")] == [
-        "Nameless has no name",
+        "Nameless (features.py",
         "5 is not a prompt",
         "Placeless has the URI 'nowhere'",
         "Resource template 'misfits",
@@ -261,7 +261,7 @@ def test_text(cli: CommandLine) -> None:
         ),
         pytest.param(
             "pool = providers.Resource(lambda: 1 / 0)\n    tools = providers.List()",
-            "A resource of the container failed to start (pool): ZeroDivisionError",
+            "A resource of the container failed to start (pool) (",
             id="resource",
         ),
         pytest.param(

@@ -1,7 +1,13 @@
 """`axolotl check`: mistakes in the definitions of features, each with its place and what to write instead."""
 
+import asyncio
+import sys
+
 import pytest
 
+from axolotl_core.errors import ConfigurationError
+from axolotl_server import connect
+from axolotl_server.hosting.container_loading import load_container
 from tests.cli.conftest import CommandLine
 
 HEAD = """\
@@ -104,15 +110,18 @@ def test_prompts_and_resources(cli: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("use", "problem"),
     [
-        ("@tool(timeout=3)", "@tool has no option timeout; did you mean timeout_seconds?"),
-        ("@prompt(exection='x')", "@prompt has no option exection; did you mean execution?"),
-        ("@resource('a://b', mimetype='x')", "@resource has no option mimetype; did you mean mime_type?"),
+        ("@tool(timeout=3)", f"@tool (own.py:{LINE - 3}) has no option timeout; did you mean timeout_seconds?"),
+        ("@prompt(exection='x')", f"@prompt (own.py:{LINE - 3}) has no option exection; did you mean execution?"),
+        (
+            "@resource('a://b', mimetype='x')",
+            f"@resource (own.py:{LINE - 3}) has no option mimetype; did you mean mime_type?",
+        ),
     ],
 )
 def test_options(cli: CommandLine, use: str, problem: str) -> None:
-    """An unknown option of a decorator is reported with the nearest one."""
+    """An unknown option of a decorator is reported with its line and the nearest one."""
     [error] = errors_of(cli, f"{use}\ndef f() -> str:\n    '''F.'''\n    return ''\n")
-    assert problem in error
+    assert error == problem
 
 
 PLAIN = """\
@@ -165,16 +174,39 @@ def test_plain_methods_on_the_loop(cli: CommandLine) -> None:
     [
         (
             "tols = providers.List(providers.Singleton(T))",
-            "The container has 'tols', which is not a role; did you",
+            f"The container has 'tols' (own.py:{LINE + 5}), which is not a role; did you mean 'tools'?",
         ),
-        ("tools = [T()]", "Container.tools is of type list, which is not a provider: write tools = providers.List("),
+        (
+            "tools = [T()]",
+            f"Container.tools (own.py:{LINE + 5}) is of type list, which is not a provider: write tools = "
+            "providers.List(providers.Singleton(MyTool))",
+        ),
+        (
+            "tools = providers.List(providers.Singleton(T))\n    prompts = []",
+            f"Container.prompts (own.py:{LINE + 6}) is of type list, which is not a provider: write prompts = "
+            "providers.List(providers.Singleton(MyPrompt))",
+        ),
     ],
 )
 def test_roles(cli: CommandLine, tools: str, problem: str) -> None:
     """A misspelled role, and one that is not a provider, are named."""
     source = TOOL.format(line="").replace("tools = providers.List(providers.Singleton(T))", tools)
     [error] = errors_of(cli, source)
-    assert error.startswith(problem)
+    assert error == problem
+
+
+@pytest.mark.parametrize(("name", "role"), [("promts", "prompts"), ("helth_checks", "health_checks")])
+def test_misspelled_roles_beside_others(cli: CommandLine, name: str, role: str) -> None:
+    """A misspelled role beside valid ones is a warning with its line, in `check` and at every start."""
+    more = (
+        f"tools = providers.List(providers.Singleton(T))\n    {name} = providers.List()\n    tol = providers.Object(1)"
+    )
+    cli.write("own.py", HEAD + TOOL.format(line="").replace("tools = providers.List(providers.Singleton(T))", more))
+    warning = f"The container has '{name}' (own.py:{LINE + 6}), which is not a role; did you mean '{role}'?"
+    answer = cli("check", "own.py")
+    assert answer.code == 0
+    assert [line.partition(" ")[2] for line in answer.stdout.splitlines() if line.startswith("warning")] == [warning]
+    assert warning in cli("call", "own.py", "t", "x=1").stderr
 
 
 def test_constructors(cli: CommandLine) -> None:
@@ -187,6 +219,127 @@ def test_constructors(cli: CommandLine) -> None:
     )
     [error] = errors_of(cli, TOOL.format(line="").replace("execute", "exec"))
     assert error == f"T (own.py:{LINE - 3}) does not define execute: write async def execute(self, …)"
+
+
+CONTAINER = "class Container(containers.DeclarativeContainer):\n    tools = providers.List({tools})\n"
+FIRST = LINE - 3
+"""The line after the head."""
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (
+            "class T(ITool):\n    async def execute(self, arguments, context): ...\n",
+            f"T (own.py:{FIRST}) has no input and output: write class T(ITool[Input, Output])",
+        ),
+        (
+            "class P(IPrompt):\n    async def render(self, arguments, context): ...\n",
+            f"P (own.py:{FIRST}) has no arguments: write class P(IPrompt[Arguments])",
+        ),
+        (
+            "class T(ITool[int, int]): ...\n",
+            f"The input of T (own.py:{FIRST}) is <class 'int'>; the first type argument must be a pydantic model "
+            "(NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)",
+        ),
+        (
+            "import nothing_there\n",
+            f"File own.py was found, but importing it failed (own.py:{FIRST}): ModuleNotFoundError: No module named "
+            "'nothing_there'",
+        ),
+        (
+            "def hello(): ...\n" + CONTAINER.format(tools="providers.Object(hello)"),
+            f"hello() (own.py:{FIRST}) is not a tool: subclass ITool or use @tool",
+        ),
+        (
+            TOOL.format(line="").replace("Singleton(T)", "Object(T)"),
+            f"The class T (own.py:{FIRST}) is not a tool: register an instance, not the class",
+        ),
+        (
+            TOOL.format(line="").replace('name = "t"', ""),
+            f'T (own.py:{FIRST}) has no name: write name = "t" in the class',
+        ),
+        (
+            TOOL.format(line="").replace("providers.Singleton(T)", "providers.Singleton(T), providers.Singleton(T)"),
+            f"Two tools have the same name: 't' (own.T, own.py:{FIRST}) and 't' (own.T, own.py:{FIRST})",
+        ),
+        (
+            TOOL.format(line="def __init__(self, repo): ...").replace("(T)", "(T, rpo=providers.Object(1))"),
+            f"T (own.py:{FIRST}) has no parameter rpo; did you mean repo?",
+        ),
+        (
+            "def make(): raise ValueError('no')\n" + CONTAINER.format(tools="providers.Callable(make)"),
+            f"A provider of the container failed (own.py:{FIRST}): ValueError: no",
+        ),
+        (
+            "def begin(): raise ConnectionError('no')\n"
+            + TOOL.format(line="")
+            + "    database = providers.Resource(begin)\n",
+            f"A resource of the container failed to start (database) (own.py:{FIRST}): ConnectionError: no",
+        ),
+    ],
+)
+def test_places(cli: CommandLine, source: str, problem: str) -> None:
+    """Every mistake is reported once with its line, by `check`, at the start, and to tests that connect."""
+    assert errors_of(cli, source) == [problem]
+    sys.modules.pop("own", None)
+    answer = cli("serve", "own.py")
+    assert (answer.code, answer.stderr) == (2, f"Error: {problem}\n")
+    with pytest.raises(ConfigurationError) as raised:
+        asyncio.run(connected("own.py"))
+    assert list(raised.value.findings) == [problem]
+
+
+async def connected(target: str) -> None:
+    async with connect(load_container(target)):
+        pass
+
+
+def test_misspelled_files(cli: CommandLine) -> None:
+    """A misspelled file is reported with the nearest one."""
+    cli.write("greeter.py", "")
+    answer = cli("check", "greter.py")
+    assert answer.code == 2
+    assert "There is no file greter.py; did you mean greeter.py?" in answer.stdout
+
+
+LATER = """\
+class Bad(ITool[A, int]):
+    name = "bad"
+    description = "B."
+    {line}
+    async def execute(self, arguments, context): return 1
+
+class Add:
+    def __init__(self, registry): self.registry = registry
+
+    @tool
+    async def add(self) -> str:
+        "Add."
+        self.registry.register(Bad())
+        return "added"
+
+class Container(containers.DeclarativeContainer):
+    tool_registry = providers.Singleton(ToolRegistry)
+    adder = providers.Singleton(Add, tool_registry)
+    tools = providers.Callable(tools_of, adder)
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["meta = []", 'annotations = {"readOnlyHint": True}', "icons = 'x'", "title = 3", "input_schema = 3"]
+)
+def test_tools_registered_later(cli: CommandLine, line: str) -> None:
+    """A broken tool that is registered at run time is refused, and the list of tools stays available."""
+    head = HEAD.replace("import IPrompt", "import ToolRegistry, tools_of, IPrompt")
+    cli.write("own.py", head + LATER.replace("{line}", line))
+
+    async def listed() -> list[str]:
+        async with connect(load_container("own.py")) as client:
+            assert (await client.call("add")).is_error
+            return [one["name"] for one in await client.list_tools()]
+
+    assert asyncio.run(listed()) == ["add"]
 
 
 @pytest.mark.parametrize("name", ["GetOrder", "g" * 41])

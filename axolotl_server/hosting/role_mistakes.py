@@ -1,0 +1,131 @@
+"""Mistakes in a container: misspelled roles, roles without a provider, objects that cannot be made."""
+
+import inspect
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from dependency_injector import errors
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.attributes import place_of, relative_path
+from axolotl_core.names import nearest
+
+_WRITTEN: Final = {
+    "tools": "providers.List(providers.Singleton(MyTool))",
+    "prompts": "providers.List(providers.Singleton(MyPrompt))",
+    "resources": "providers.List(providers.Singleton(MyResource))",
+    "skills": "providers.List(providers.Singleton(MySkill))",
+    "tool_registry": "providers.Singleton(ToolRegistry)",
+    "prompt_registry": "providers.Singleton(PromptRegistry)",
+    "resource_registry": "providers.Singleton(ResourceRegistry)",
+    "settings": 'providers.Object({"limits": {"timeout_seconds": 10}})',
+    "layers": "providers.List(providers.Singleton(MyLayer))",
+    "extensions": "providers.List(providers.Singleton(MyExtension))",
+    "name_rule": "providers.Singleton(MyNameRule)",
+    "event_store": "providers.Singleton(MyEventStore)",
+    "authorizer": "providers.Singleton(MyAuthorizer)",
+    "token_verifier": "providers.Singleton(MyVerifier)",
+    "quota_store": "providers.Singleton(MyQuotaStore)",
+    "result_store": "providers.Singleton(MyResultStore)",
+    "task_engine": "providers.Singleton(MyEngine)",
+    "audit_sinks": "providers.List(providers.Singleton(MySink))",
+    "health_checks": "providers.List(providers.Singleton(MyCheck))",
+}
+"""All roles, and how each is written."""
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def undefined_dependencies(container: Any) -> Iterator[str]:
+    """Find dependencies that were never given."""
+    try:
+        container.check_dependencies()
+    except errors.Error as error:
+        yield f"{error}: pass them when the container is made, or override them"
+
+
+def roles_without_provider(container: Any) -> Iterator[str]:
+    """Find roles that are plain values."""
+    written: Any = getattr(container, "declarative_parent", None)
+    for name, value in ({} if written is None else vars(written)).items():
+        if name in _WRITTEN and name not in container.providers and not callable(value):
+            yield (
+                f"{written.__qualname__}.{name}{place_of(written, name)} is of type {type(value).__name__}, which is "
+                f"not a provider: write {name} = {_WRITTEN[name]}"
+            )
+
+
+def misspelled_roles(container: Any) -> Iterator[str]:
+    """Find providers that nothing uses and whose names resemble a role."""
+    known = container.providers
+    candidates = {name: one for name, one in known.items() if name not in _WRITTEN and _resembles_a_role(name)}
+    used = {id(one) for provider in known.values() for one in provider.traverse()} if candidates else set()
+    written: Any = getattr(container, "declarative_parent", None)
+    for name, provider in candidates.items():
+        near = nearest(name, _WRITTEN)
+        if near is not None and near not in known and id(provider) not in used:
+            where = "" if written is None else place_of(written, name)
+            yield f"The container has {name!r}{where}, which is not a role; did you mean {near!r}?"
+
+
+def _resembles_a_role(name: str) -> bool:
+    """Sort out most names without a comparison that takes long."""
+    letters = set(name)
+    return any(abs(len(name) - len(role)) <= 2 and len(letters ^ set(role)) <= 3 for role in _WRITTEN)
+
+
+def provider_failure(provider: Any, error: Exception) -> ConfigurationError:
+    """Describe why the object of a provider could not be made."""
+    findings = tuple(_incomplete(provider)) if isinstance(error, TypeError) else ()
+    text = f"A provider of the container failed{place_of_error(error)}: {type(error).__name__}: {error}"
+    return ConfigurationError(*(findings or (text,)))
+
+
+def place_of_error(error: BaseException) -> str:
+    """Return ` (file:line)` of the user's code that raised an error; nothing if it was raised elsewhere."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_foreign(frame.filename)]
+    return f" ({relative_path(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether a file belongs to this package, a library or Python."""
+    ours = Path(__file__).parents[2]
+    path = Path(file)
+    inside = path.relative_to(ours).parts[:1] if path.is_relative_to(ours) else ()
+    is_library = path.suffix != ".py" or "site-packages" in path.parts
+    return is_library or inside in (("axolotl_core",), ("axolotl_server",))
+
+
+def _incomplete(provider: Any) -> Iterator[str]:
+    """Find classes that a provider cannot create: abstract ones, and those with parameters that nothing provides."""
+    related = (provider, *provider.traverse())
+    for one in dict.fromkeys(one for one in related if inspect.isclass(getattr(one, "provides", None))):
+        made, what = one.provides, f"{one.provides.__name__}{place_of(one.provides)}"
+        if inspect.isabstract(made):
+            methods = ", ".join(sorted(made.__abstractmethods__))
+            yield f"{what} does not define {methods}: write async def {methods}(self, …)"
+            continue
+        try:
+            parameters = inspect.signature(made).parameters
+        except ValueError:  # a class that is not written in Python
+            continue
+        yield from _wrong_arguments(one, what, parameters)
+
+
+def _wrong_arguments(provider: Any, what: str, parameters: Any) -> Iterator[str]:
+    plain = [value for value in parameters.values() if value.kind not in _VARIADIC]
+    is_open = any(value.kind is value.VAR_KEYWORD for value in parameters.values())
+    unknown = () if is_open else [name for name in provider.kwargs if name not in parameters]
+    for name in unknown:
+        near = nearest(name, parameters)
+        hint = f"; did you mean {near}?" if near else f": it has {', '.join(parameters) or 'none'}"
+        yield f"{what} has no parameter {name}{hint}"
+    left = [value for value in plain[len(provider.args) :] if value.name not in provider.kwargs]
+    missing = [value.name for value in left if value.default is value.empty]
+    if missing and not unknown:
+        given = ", ".join(f"{name}={name}" for name in missing)
+        yield (
+            f"{what} needs {', '.join(missing)}: add a provider for it to the container, and write "
+            f"providers.{type(provider).__name__}({provider.provides.__name__}, {given})"
+        )
