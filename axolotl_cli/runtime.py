@@ -145,6 +145,11 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
 
 
+def _without_stored_tasks(settings: ServerSettings) -> ServerSettings:
+    """Keep the tasks of a single command in memory: it waits for them, and runs no others."""
+    return settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"url": None})})
+
+
 def with_host(target: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]], *, is_audited: bool = True) -> T:
     """Start a server, do some work with it and stop it; meanwhile nothing is written to stdout.
 
@@ -153,7 +158,7 @@ def with_host(target: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]], 
     """
     with reserved_output():
         start_logging(target.log_level)
-        return run(_with_host(target.load(is_audited=is_audited), work))
+        return run(_with_host(target.load(_without_stored_tasks, is_audited=is_audited), work))
 
 
 async def _with_host(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:

@@ -170,12 +170,16 @@ class ITaskRunner(Protocol):
         ...
 
     async def run(self, run: ITaskRun) -> None:
-        """Run a call, and end the task unless it is parked or released."""
+        """Run a call, and end the task unless it is parked or released. Raises UnknownCall before it begins."""
         ...
 
 
 class TasksUnavailable(AxolotlError):
     """The store of tasks cannot be reached. The text is written to the log and contains no secrets."""
+
+
+class UnknownCall(AxolotlError):
+    """This worker cannot run a call, because a server of another version has submitted it."""
 
 
 class ITaskEngine(ABC):

@@ -120,8 +120,8 @@ class ServerHost:
                 self.settings = self.settings.model_copy(update={"audit": AuditSettings()})
                 self.roles = structs.replace(self.roles, audit_sinks=())
             self._compose()
-            if "tasks" in vars(self.assembly):  # few servers have tasks
-                await self.assembly.tasks.start()
+            if self._has_tasks and not self.assembly.tasks.engine.durable:
+                await self.assembly.tasks.start(works=True)
         except BaseException:
             await self.stop()
             raise
@@ -156,9 +156,19 @@ class ServerHost:
         """Close an object when the server stops, before the objects that it depends on."""
         self._closers.append(close)
 
+    async def begin_tasks(self, *, works: bool | None = None) -> None:
+        """Connect to the store of tasks, and run tasks from now on, if the settings say so."""
+        if self._has_tasks:
+            await self.assembly.tasks.start(works=self.settings.tasks.run_here if works is None else works)
+
+    def pause_tasks(self) -> None:
+        """Begin no more stored tasks, because the server stops."""
+        if self._has_tasks and self.assembly.tasks.engine.durable:
+            self.assembly.tasks.pause()
+
     async def end_tasks(self) -> None:
         """Stop all tasks, and notify the clients that are still connected."""
-        if self._is_composed and "tasks" in vars(self.assembly):  # few servers have made the store of tasks
+        if self._has_tasks:
             await self.stop_signal.run_unless_urgent(self.assembly.tasks.close())
 
     async def _close_scopes(self) -> None:
@@ -199,6 +209,11 @@ class ServerHost:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
+
+    @property
+    def _has_tasks(self) -> bool:
+        """Whether tools run as tasks; few servers have made the objects for that."""
+        return self._is_composed and "tasks" in vars(self.assembly)
 
     @property
     def _is_composed(self) -> bool:
@@ -303,6 +318,7 @@ async def make_handler(
     `settings` has the form of the settings file. Calls that are still running at the end of the block are stopped.
     """
     async with ServerHost(container, flags=settings) as host:
+        await host.begin_tasks()
         try:
             yield host.handler
         finally:

@@ -57,6 +57,7 @@ def _require_open_streams() -> None:
 async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
     async with serving(host, lambda settings: settings.stdio.drain_seconds, check):
         warn_about_settings(host)
+        await host.begin_tasks()
         _print_hint(host, streams)
         if sys.platform != "win32":
             ClientWatch(host, streams, parent).start()

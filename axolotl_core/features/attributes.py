@@ -19,10 +19,13 @@ class AttributeRule(NamedTuple):
     expected: str
 
 
-def one_of(*values: str) -> AttributeRule:
-    """Accept some strings."""
-    *others, last = (f'"{value}"' for value in values)
-    return AttributeRule(lambda value: isinstance(value, str) and value in values, f"{', '.join(others)} or {last}")
+def one_of(*values: str, or_none: bool = False) -> AttributeRule:
+    """Accept some strings, and None if it stands for something."""
+    *others, last = [*(f'"{value}"' for value in values), *(["None"] if or_none else [])]
+    return AttributeRule(
+        lambda value: (isinstance(value, str) and value in values) or (or_none and value is None),
+        f"{', '.join(others)} or {last}",
+    )
 
 
 def instance_of(*types: type, or_none: bool = False) -> AttributeRule:

@@ -41,6 +41,7 @@ from axolotl_core.policies.tool_rules import Approval, Breaker, Idempotency, Ret
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
 
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+TaskRestart: TypeAlias = Literal["resume", "never"]
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
@@ -68,6 +69,9 @@ class ITool(IFeature, Generic[InputT, OutputT]):
     """The `ui://` resource that displays the tool's results, for clients that support MCP Apps."""
     task_support: TaskSupport = "forbidden"
     """Whether a call can or must run as a task, whose result the caller fetches later."""
+    task_restart: TaskRestart | None = None
+    """Whether the code of a stored task runs again from the start after its worker was lost, or the task fails. None
+    means that it runs again if the tool is read-only or idempotent."""
     coerce_arguments: bool | None = None
     """Whether `"5"` is accepted for 5; None for the server's default (no)."""
     requires_approval: bool | Approval = False
@@ -129,6 +133,7 @@ _RULES: Final[Mapping[str, AttributeRule]] = {
     "annotations": instance_of(ToolAnnotations),
     "app": instance_of(str, AppLink, or_none=True),
     "task_support": one_of("forbidden", "optional", "required"),
+    "task_restart": one_of("resume", "never", or_none=True),
     "coerce_arguments": instance_of(bool, or_none=True),
     "requires_approval": instance_of(bool, Approval),
     "idempotency": instance_of(Idempotency, or_none=True),
@@ -172,6 +177,7 @@ class ToolOptions(FeatureOptions, total=False):
     annotations: ToolAnnotations
     app: str | AppLink
     task_support: TaskSupport
+    task_restart: TaskRestart
     coerce_arguments: bool
     requires_approval: bool | Approval
     idempotency: Idempotency

@@ -331,6 +331,8 @@ class FeatureMethod(ABC):
         if isinstance(error, ProtocolError):
             return self.reply_to_protocol_error(error, request)
         if needs_input(error):
+            if request.asking is not None:
+                return None  # the call is a task that runs again when the answer has arrived
             try:
                 return request.era.input_required(request, call)
             except Exception as problem:

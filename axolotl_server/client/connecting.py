@@ -51,6 +51,7 @@ async def connect(
     flags, file = (None, chosen) if is_file else (combine(chosen.sources).values, None)
     names = toolsets or chosen.toolset_names
     async with ServerHost(container, flags=flags, file=file, toolsets=names, environment={}) as host:
+        await host.begin_tasks()
         client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities, revision=revision)
         try:
             yield client

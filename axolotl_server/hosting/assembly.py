@@ -8,7 +8,7 @@ from axolotl_core.layers import ILayer, run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
-from axolotl_server.calls.binding import Binder
+from axolotl_server.calls.binding import Binder, Runners
 from axolotl_server.calls.feature_method import FeatureMethod, InFlight
 from axolotl_server.eras.era import Eras
 from axolotl_server.execution.processes import ProcessRunner
@@ -185,8 +185,12 @@ class ServerAssembly:
     @cached_property
     def binder(self) -> Binder:
         """Compiles features."""
-        runners = {"loop": run_in_place, "thread": self.threads.runner, "process": self.processes.runner}
-        return Binder(self.settings, self.layers, runners, self.toolsets)
+        return Binder(self.settings, self.layers, self.runners, self.toolsets)
+
+    @property
+    def runners(self) -> Runners:
+        """The functions that run the code of a feature, by the kind of execution."""
+        return {"loop": run_in_place, "thread": self.threads.runner, "process": self.processes.runner}
 
     @cached_property
     def registry(self) -> ToolRegistry:

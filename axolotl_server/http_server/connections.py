@@ -161,6 +161,7 @@ class HttpDrain:
         http, stop_signal = self._host.settings.http, self._stop_signal
         _log.info("stopping, requested by %s: the server is no longer ready", stop_signal.source or "this process")
         self._close_after_replies()
+        self._host.pause_tasks()
         if stop_signal.replaced:
             _log.info("replaced by another process: calls are accepted until all clients have moved")
             self._app.sessions.end_listeners()

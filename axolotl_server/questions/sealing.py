@@ -91,6 +91,51 @@ def question_digest(method: str, params: Mapping[str, Any]) -> str:
     return sha256(encode_sorted((method, params))).hexdigest()[:_DIGEST_LENGTH]
 
 
+class Unsealable(ValueError):
+    """The data was changed, was sealed for something else, or has an unknown key; the text says what."""
+
+
+class KeyRing:
+    """Encrypts with the first key and decrypts with all of them, so that keys can be rotated.
+
+    Keys for different purposes are derived from the same secrets.
+    """
+
+    def __init__(self, keys: Sequence[str], purpose: bytes) -> None:
+        self._keys = tuple(keys)
+        self._purpose = purpose
+
+    def encrypt(self, content: bytes, bound_to: bytes) -> bytes:
+        """Encrypt content that can be decrypted only together with the same `bound_to`."""
+        head, cipher = next(iter(self._ciphers.items()))
+        nonce = os.urandom(_NONCE_BYTES)
+        return head + nonce + cipher.encrypt(nonce, content, head + bound_to)
+
+    def decrypt(self, data: bytes, bound_to: bytes) -> bytes:
+        """Decrypt data, or raise Unsealable."""
+        from cryptography.exceptions import InvalidTag
+
+        if len(data) < _HEAD_BYTES + _NONCE_BYTES + _TAG_BYTES:
+            raise Unsealable("it is too short")
+        head, nonce, sealed = data[:_HEAD_BYTES], data[_HEAD_BYTES:][:_NONCE_BYTES], data[_HEAD_BYTES + _NONCE_BYTES :]
+        cipher = self._ciphers.get(head)
+        if cipher is None:
+            raise Unsealable("its version or its key is not known")
+        try:
+            return cipher.decrypt(nonce, sealed, head + bound_to)
+        except InvalidTag:
+            raise Unsealable("it was changed, or sealed for another request or caller") from None
+
+    @cached_property
+    def _ciphers(self) -> "dict[bytes, AESGCM]":
+        """The ciphers by the first bytes of their data; made when first needed, because most servers never seal."""
+        ciphers: dict[bytes, AESGCM] = {}
+        for key in self._keys:
+            head, cipher = _derive(key, self._purpose)
+            ciphers.setdefault(head, cipher)
+        return ciphers
+
+
 class StateSealer:
     """Seals with the first key and opens with all of them, so that keys can be rotated while clients hold states.
 
@@ -102,7 +147,7 @@ class StateSealer:
         short = [place for place, key in enumerate(keys) if len(key) < _MIN_KEY_LENGTH]
         if short:
             raise ConfigurationError(*map(_short_key, short))
-        self._keys = tuple(keys) or (secrets.token_urlsafe(_KEY_BYTES),)
+        self._ring = KeyRing(tuple(keys) or (secrets.token_urlsafe(_KEY_BYTES),), _PURPOSE)
         self._ttl_seconds = ttl_seconds
         self._clock = clock
 
@@ -110,10 +155,7 @@ class StateSealer:
         """Make a token of a state for one request, or raise ToolError if the answers are too large."""
         answers = {key: (answer.digest, bytes(answer.response)) for key, answer in state.answers.items()}
         content = _Content(self._clock() + self._ttl_seconds, answers, state.asked)
-        head, cipher = next(iter(self._ciphers.items()))
-        nonce = os.urandom(_NONCE_BYTES)
-        sealed = cipher.encrypt(nonce, msgspec.msgpack.encode(content), head + msgspec.msgpack.encode(binding))
-        token = _to_text(head + nonce + sealed)
+        token = _to_text(self._ring.encrypt(msgspec.msgpack.encode(content), msgspec.msgpack.encode(binding)))
         if len(token) > MAX_TOKEN_LENGTH:
             raise ToolError(
                 f"The answers so far are too large for the next round: sealed they have {len(token)} characters, and "
@@ -123,40 +165,22 @@ class StateSealer:
 
     def open(self, token: str, binding: StateBinding) -> RoundState:
         """Give the state that was sealed for this request, or raise InvalidState if the token is not valid for it."""
-        content = _decode_content(self._decrypt(_from_text(token), binding))
+        try:
+            content = _decode_content(self._ring.decrypt(_from_text(token), msgspec.msgpack.encode(binding)))
+        except Unsealable as error:
+            raise _refusal(str(error)) from None
         if self._clock() >= content.expires:
             raise _refusal("it has expired")
         answers = {key: Answer(digest, msgspec.Raw(raw)) for key, (digest, raw) in content.answers.items()}
         return RoundState(answers, content.asked)
 
-    def _decrypt(self, data: bytes, binding: StateBinding) -> bytes:
-        from cryptography.exceptions import InvalidTag
 
-        head, nonce, sealed = data[:_HEAD_BYTES], data[_HEAD_BYTES:][:_NONCE_BYTES], data[_HEAD_BYTES + _NONCE_BYTES :]
-        cipher = self._ciphers.get(head)
-        if cipher is None:
-            raise _refusal("its version or its key is not known")
-        try:
-            return cipher.decrypt(nonce, sealed, head + msgspec.msgpack.encode(binding))
-        except InvalidTag:
-            raise _refusal("it was changed, or sealed for another request or caller") from None
-
-    @cached_property
-    def _ciphers(self) -> "dict[bytes, AESGCM]":
-        """The ciphers by the first bytes of their tokens; made when first needed, because most servers never seal."""
-        ciphers: dict[bytes, AESGCM] = {}
-        for key in self._keys:
-            head, cipher = _derive(key)
-            ciphers.setdefault(head, cipher)
-        return ciphers
-
-
-def _derive(key: str) -> "tuple[bytes, AESGCM]":
+def _derive(key: str, purpose: bytes) -> "tuple[bytes, AESGCM]":
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-    derived = HKDF(SHA256(), length=_KEY_BYTES + _KEY_ID_BYTES, salt=None, info=_PURPOSE).derive(key.encode())
+    derived = HKDF(SHA256(), length=_KEY_BYTES + _KEY_ID_BYTES, salt=None, info=purpose).derive(key.encode())
     return _VERSION + derived[_KEY_BYTES:], AESGCM(derived[:_KEY_BYTES])
 
 
@@ -174,8 +198,6 @@ def _from_text(token: str) -> bytes:
     # The decoder skips unknown characters and ignores spare bits, so only the one spelling that we write is accepted.
     if _to_text(data) != token:
         raise _refusal("it is not canonical base64")
-    if len(data) < _HEAD_BYTES + _NONCE_BYTES + _TAG_BYTES:
-        raise _refusal("it is too short")
     return data
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr
+from pydantic import ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr, StringConstraints
 
 from axolotl_core.features.feature import Execution
 from axolotl_core.protocol.messages import LogLevel
@@ -194,6 +194,21 @@ class SubscriptionSettings(Section):
 class TaskSettings(Section):
     """Calls that run as tasks."""
 
+    url: SecretStr | None = None
+    """Where tasks are stored: `sqlite:///tasks.db` for one machine, `postgresql://host/database` for many. Without it,
+    they are kept in memory and end with the process."""
+    postgres_schema: Annotated[str, StringConstraints(pattern="^[a-z_][a-z0-9_]{0,40}$")] = "axolotl"
+    """The schema of the Postgres database that holds the tables."""
+    run_here: bool = True
+    """Whether processes that serve clients run stored tasks too, and not only `axolotl worker`."""
+    concurrency: PositiveInt = 100
+    """How many stored tasks one process runs at once."""
+    lease_seconds: PositiveFloat = 30.0
+    """After how many seconds without a sign of life a worker is presumed dead, and others run its tasks."""
+    hold_seconds: PositiveFloat = 60.0
+    """How long a stored task waits for an answer in place. Then it frees its slot, and runs again with the answer."""
+    max_runs: PositiveInt = 5
+    """How many workers may be lost while they run a stored task before it fails."""
     maximum: PositiveInt = 1000
     """How many tasks may exist at once."""
     maximum_per_principal: PositiveInt | None = 100

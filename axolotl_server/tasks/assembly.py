@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from axolotl_core.task_engine import ITaskEngine
-from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.calls.binding import Binder
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.tasks.memory_engine import MemoryTaskEngine
+from axolotl_server.task_engines.assembly import make_engine
+from axolotl_server.tasks.task_layers import TaskLayers, run_layers
 from axolotl_server.tasks.task_service import TaskService
 
 if TYPE_CHECKING:
@@ -14,16 +15,21 @@ if TYPE_CHECKING:
 
 def make_tasks(settings: ServerSettings, given: ITaskEngine | None, assembly: "ServerAssembly") -> TaskService:
     """Make the tasks of a server, on the engine of the container or the one that the settings choose."""
+    engine = make_engine(settings) if given is None else given
     return TaskService(
-        make_engine(settings.tasks) if given is None else given,
+        engine,
         settings.tasks,
         assembly.tool_methods,
         era_of=lambda revision: assembly.eras.named(revision),  # noqa: PLW0108 - the eras are made later
         deadlines=assembly.deadlines,
         ask_timeout_seconds=settings.limits.ask_timeout_seconds,
+        catalogue=assembly.tools,
+        inflight=assembly.inflight,
+        task_layers=_task_layers(assembly) if engine.durable else None,
     )
 
 
-def make_engine(settings: TaskSettings) -> ITaskEngine:
-    """Make the engine that the settings choose."""
-    return MemoryTaskEngine(settings)
+def _task_layers(assembly: "ServerAssembly") -> TaskLayers:
+    runners = assembly.runners
+    binder = Binder(assembly.settings, run_layers(assembly.layers), runners, assembly.toolsets)
+    return TaskLayers(assembly.layers, binder)

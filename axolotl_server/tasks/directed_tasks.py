@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import MissingCapability, Refused
+from axolotl_core.errors import MissingCapability, ToolError
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord, TasksUnavailable
 from axolotl_server.eras.era import IEra, Methods
@@ -123,7 +123,7 @@ class DirectedTasks(ITaskListener):
     async def _begin(self, request: Request) -> bytes:
         try:
             record = await self._service.submit(request, "directed", None)
-        except Refused as error:
+        except ToolError as error:
             return self._tools.reply_to_failure(error, request)
         begun = encode(self._service.describe(record, unit="Ms"))
         return begun[:-1] + request.era.tail.replace(b'"complete"', b'"task"', 1)

@@ -7,7 +7,14 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import InternalError, InvalidParams, MethodNotFound, Refused, RequestCancelled
+from axolotl_core.errors import (
+    InternalError,
+    InvalidArguments,
+    InvalidParams,
+    MethodNotFound,
+    RequestCancelled,
+    ToolError,
+)
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord, TasksUnavailable
 from axolotl_core.tools.tool import TaskSupport
@@ -141,7 +148,9 @@ class RequestedTasks(ITaskListener):
         seconds = None if requested.ttl is None else requested.ttl / 1000
         try:
             record = await self._service.submit(request, "requested", seconds)
-        except Refused as error:
+        except InvalidArguments as error:
+            raise InvalidParams(error.message) from None
+        except ToolError as error:
             raise InternalError(error.message, data=error.meta) from None
         self._follow(record, request)
         return encode({"task": self._service.describe(record)})

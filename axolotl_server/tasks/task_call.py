@@ -8,6 +8,7 @@ import msgspec
 
 from axolotl_core.errors import InternalError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.task_engine import UnknownCall
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.request import Request
@@ -18,10 +19,6 @@ Design: TypeAlias = Literal["requested", "directed"]
 _VERSION: Final = b"\x01"
 """To be raised when the content changes: a worker returns a call of another version to the queue."""
 _TRACE_HEADERS: Final = (b"traceparent", b"tracestate", b"baggage")
-
-
-class UnknownVersion(Exception):
-    """The call was submitted by a server of another version."""
 
 
 class TaskCall(msgspec.Struct, frozen=True):
@@ -70,9 +67,9 @@ _decode: Final = msgspec.msgpack.Decoder(TaskCall).decode
 
 
 def decode_call(data: bytes) -> TaskCall:
-    """Decode a call, or raise UnknownVersion if a server of another version has submitted it."""
+    """Decode a call, or raise UnknownCall if a server of another version has submitted it."""
     if data[:1] != _VERSION:
-        raise UnknownVersion
+        raise UnknownCall("the call has another version")
     return _decode(data[1:])
 
 

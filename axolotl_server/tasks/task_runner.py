@@ -23,6 +23,9 @@ from axolotl_server.messages.request import Request
 from axolotl_server.tasks.task_call import Design, TaskCall, decode_call
 from axolotl_server.tasks.task_questions import AskingInTask, Checks
 
+_BUSY_SECONDS = 0.1
+"""How long a busy process keeps a task before another one may take it."""
+
 RunTool: TypeAlias = Callable[[Request], Coroutine[Any, Any, bytes | None]]
 """Makes the call; the result is None if its caller has stopped it."""
 
@@ -120,6 +123,8 @@ class TaskRunner(ITaskRunner):
     ask_timeout_seconds: float
     limits: Callable[[], Mapping[str, int]]
     restartable: Callable[[str], bool]
+    accepts: Callable[[], bool]
+    """Whether another call may run now."""
     hold_seconds: float | None = None
     """How long a question waits in place; None means until it is answered."""
     origins: dict[str, TaskOrigin] = field(default_factory=dict)
@@ -143,6 +148,10 @@ class TaskRunner(ITaskRunner):
     async def run(self, run: ITaskRun) -> None:
         """Run a call and end its task; a task that is parked, or that can run elsewhere, stays open."""
         call = decode_call(run.call)
+        if self.hold_seconds is not None and not self.accepts():
+            await asyncio.sleep(_BUSY_SECONDS)
+            await run.release()
+            return
         request = self._request_of(run, call)
         connection = request.connection
         assert isinstance(connection, _RunConnection)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from axolotl_core.errors import InternalError, InvalidParams, Refused
+from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import (
     ITaskEngine,
     ITaskListener,
@@ -14,15 +15,15 @@ from axolotl_core.task_engine import (
     TaskRecord,
     TasksUnavailable,
 )
-from axolotl_server.calls.binding import ToolBinding
-from axolotl_server.calls.feature_method import RequestTarget
+from axolotl_server.calls.feature_method import InFlight, RequestTarget
 from axolotl_server.eras.era import IEra
-from axolotl_server.features.tools import ToolMethods
+from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.task_call import Design, TaskCall, owner_of, share_digest
+from axolotl_server.tasks.task_layers import TaskLayers
 from axolotl_server.tasks.task_runner import TaskOrigin, TaskRunner
 
 
@@ -38,13 +39,17 @@ class TaskService(ITaskListener):
         era_of: Callable[[str], IEra],
         deadlines: DeadlineTable,
         ask_timeout_seconds: float,
-        bind: Callable[[ToolBinding], ToolBinding] | None = None,
+        catalogue: ToolCatalogue,
+        inflight: InFlight,
+        task_layers: TaskLayers | None = None,
     ) -> None:
-        """Run tasks on an engine; `bind` replaces the layers around a tool that runs as a task."""
+        """Run tasks on an engine; `task_layers` replaces the layers around tools whose tasks are stored."""
         self.engine = engine
         self._settings = settings
         self._tools = tools
-        self._bind = bind
+        self._catalogue = catalogue
+        self._inflight = inflight
+        self._layers = task_layers
         self._outages = OutageLog("The store of tasks", "tasks refused")
         self.listeners: list[ITaskListener] = []
         self.on_close: list[Callable[[], object]] = []
@@ -53,21 +58,33 @@ class TaskService(ITaskListener):
             era_of,
             deadlines,
             ask_timeout_seconds,
-            limits=dict,
-            restartable=_never,
+            limits=self._limits,
+            restartable=self._is_restartable,
+            accepts=self._has_room,
+            hold_seconds=settings.hold_seconds if engine.durable else None,
         )
+        self.tools: frozenset[str] | None = None
+        """The tools whose tasks this process runs; None means all."""
         self._working: asyncio.Task[None] | None = None
+        self._is_open = False
 
     @property
     def kept(self) -> int:
         """The number of tasks, those that have ended included."""
         return self.engine.kept
 
-    async def start(self, *, works: bool = True) -> None:
-        """Open the store, and begin to run tasks if this process does."""
-        await self.engine.open(self)
-        if works:
+    async def start(self, *, works: bool) -> None:
+        """Open the store, once, and begin to run tasks if this process does."""
+        if not self._is_open:
+            self._is_open = True
+            await self.engine.open(self)
+        if works and self._working is None:
             self._working = asyncio.ensure_future(self.engine.work(self.runner))
+
+    def pause(self) -> None:
+        """Begin no more tasks; those that run continue."""
+        if self._working is not None:
+            self._working.cancel()
 
     async def close(self) -> None:
         """Stop the calls of tasks, and close the store."""
@@ -76,7 +93,8 @@ class TaskService(ITaskListener):
         if self._working is not None:
             self._working.cancel()
             await asyncio.wait((self._working,))
-        await self.engine.close()
+        if self._is_open:
+            await self.engine.close()
 
     def follows(self, task_id: str) -> bool:
         return any(listener.follows(task_id) for listener in self.listeners)
@@ -91,6 +109,8 @@ class TaskService(ITaskListener):
         """Submit a call with the requested time to live, limited by the settings; raises Refused if it cannot run."""
         assert request.target is not None
         assert request.target.binding is not None
+        if self._layers is not None:
+            await self._layers.admit(request)
         stored, longest = self.engine.durable, self._settings.ttl_seconds
         task = NewTask(
             self.owner(request, design),
@@ -155,11 +175,31 @@ class TaskService(ITaskListener):
         """Run the call of a task; its form was checked when it was submitted."""
         target = self._tools.locate(request)
         if target.binding is not None:
-            binding = target.binding if self._bind is None else self._bind(target.binding)
+            binding = target.binding if self._layers is None else self._layers.bind(target.binding)
             target = RequestTarget(binding, b"{}" if target.raw == b"null" else target.raw)
         request.target = target
         return await self._tools.call(request)
 
+    def _limits(self) -> Mapping[str, int]:
+        """The tools that can run as tasks, with the limits that hold for all workers together."""
+        found = (binding.spec for binding in self._catalogue.bindings())
+        return {
+            spec.name: spec.limits.max_concurrency or 0
+            for spec in found
+            if spec.tool.task_support != "forbidden" and (self.tools is None or spec.name in self.tools)
+        }
 
-def _never(tool: str) -> bool:
-    return False
+    def _is_restartable(self, name: str) -> bool:
+        binding = self._catalogue.find(name)
+        return binding is not None and may_restart(binding.spec.tool)
+
+    def _has_room(self) -> bool:
+        """Whether the server can run another call."""
+        return len(self._inflight) < self._inflight.free_capacity
+
+
+def may_restart(tool: AnyTool) -> bool:
+    """Whether the code of a tool may run again from the start; by default only if that changes nothing more."""
+    if tool.task_restart is not None:
+        return tool.task_restart == "resume"
+    return bool(tool.annotations.read_only or tool.annotations.idempotent or tool.idempotency is not None)

@@ -33,6 +33,7 @@ MAX_TEST_FOLDER_FILES: Final = 20
 REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
 
 LIBRARIES: Final = {
+    "asyncpg": ["axolotl_server/task_engines/"],
     "cryptography": ["axolotl_server/questions/", "axolotl_testing/issuer.py"],
     "dependency_injector": [
         "axolotl_cli/checking/",
@@ -51,6 +52,7 @@ LIBRARIES: Final = {
     "jsonschema_rs": ["axolotl_core/contract/", "axolotl_core/tools/"],
     "jwt": ["axolotl_server/authentication/", "axolotl_testing/issuer.py"],
     "opentelemetry": ["axolotl_server/observation/"],
+    "pgqueuer": ["axolotl_server/task_engines/"],
     "prometheus_client": ["axolotl_server/observation/"],
     "pytest": ["axolotl_testing/"],
     "redis": ["axolotl_server/stores/"],

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from axolotl_core import Declined, ITool, Principal, ProtocolError, ToolContext, tool
 from axolotl_server import ServerHost
-from axolotl_server.tasks.memory_engine import MemoryTaskEngine
+from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
 from axolotl_server.tasks.requested_tasks import RequestedTasks
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer

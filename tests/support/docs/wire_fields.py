@@ -22,6 +22,7 @@ _TRUSTED: Final = (
     "axolotl_server/questions/sealing.py",
     "axolotl_server/sessions/",
     "axolotl_server/stores/",
+    "axolotl_server/task_engines/",
     "axolotl_server/tasks/task_",
 )
 """Code that decodes what servers wrote themselves: files, stored records, messages of other workers, sealed states,

@@ -9,7 +9,7 @@ from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.task_engine import TaskRecord
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server import ServerHost
-from axolotl_server.tasks.memory_engine import MemoryTaskEngine
+from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
 from tests.support.peers.memory_peer import ABLE, Peer
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Probe

@@ -1,17 +1,21 @@
 """Engines of tasks, opened for tests, with a runner that is a function."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskEngine, ITaskRun, NewTask, TaskChange, TaskRecord
-from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.tasks.memory_engine import MemoryTaskEngine
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.task_engines.assembly import make_engine
+from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from tests.support.servers.serving import until
 
-ENGINES = ("memory",)
+ENGINES = ("memory", "sqlite")
+KEY = "a key for the tests, long enough"
+Run: TypeAlias = Callable[[ITaskRun], Awaitable[None]]
 
 
 class OpenEngine:
@@ -66,6 +70,8 @@ class OpenEngine:
 
     async def tidy(self) -> None:
         """Delete what has expired, if the engine does that only now and then."""
+        if isinstance(self.engine, StoredTaskEngine):
+            await self.engine.tidy()
 
     async def submit(self, task: NewTask) -> TaskRecord:
         return await self.engine.submit(task)
@@ -85,15 +91,35 @@ class OpenEngine:
 
 @asynccontextmanager
 async def opened(
-    kind: str, run: Callable[[ITaskRun], Awaitable[None]], *, works: bool = True, **settings: Any
+    kind: str,
+    run: Run,
+    *,
+    works: bool = True,
+    place: str | None = None,
+    tools: Mapping[str, int] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[OpenEngine]:
-    """Open an engine of a kind, and close it afterwards."""
-    engine = OpenEngine(MemoryTaskEngine(TaskSettings(**settings)), run, {"render": 0})
-    await engine.engine.open(engine)
-    if works:
-        engine.begin_work()
-    try:
-        yield engine
-    finally:
-        await engine.end_work()
-        await engine.engine.close()
+    """Open an engine of a kind, and close it afterwards; `place` is the URL of a store that others use too."""
+    with ExitStack() as stack:
+        url = place or stack.enter_context(store_of(kind))
+        given = {"lease_seconds": 1.0, **settings, "url": url}
+        loaded = ServerSettings.model_validate({"tasks": given, "protocol": {"state_keys": [KEY]}})
+        engine = OpenEngine(make_engine(loaded), run, tools or {"render": 0})
+        await engine.engine.open(engine)
+        if works:
+            engine.begin_work()
+        try:
+            yield engine
+        finally:
+            await engine.end_work()
+            await engine.engine.close()
+
+
+@contextmanager
+def store_of(kind: str) -> Iterator[str | None]:
+    """Give the URL of an empty store."""
+    if kind == "memory":
+        yield None
+        return
+    with TemporaryDirectory() as directory:
+        yield f"sqlite:///{directory}/tasks.db"

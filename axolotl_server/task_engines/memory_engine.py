@@ -23,7 +23,7 @@ from axolotl_core.task_engine import (
 )
 from axolotl_server.messages.fair_share import is_used_up
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.tasks.task_states import cancelled_by, now_text, shutting_down, too_many, too_many_of_one
+from axolotl_server.task_engines.task_states import cancelled_by, now_text, shutting_down, too_many, too_many_of_one
 
 _STOP_GRACE_SECONDS = 1.0
 

@@ -1,0 +1,161 @@
+"""The statements of a run, each of which counts only while the run is the current one of its task."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from axolotl_core.protocol.wire import encode
+from axolotl_core.task_engine import Outcome, TaskQuestion
+from axolotl_server.task_engines.task_statements import (
+    COLUMNS,
+    Changed,
+    Enqueue,
+    Execute,
+    Operation,
+    StoredTask,
+    TaskStatements,
+)
+from axolotl_server.task_engines.task_states import now_text
+
+_MAX_MESSAGES: Final = 100
+"""How many messages of a task wait for a client."""
+
+
+class StartedRun(NamedTuple):
+    """A run that has just begun."""
+
+    task: StoredTask
+    call: bytes
+    answers: Mapping[str, bytes]
+    kept: Mapping[str, bytes]
+    lost: bool
+    """Whether the worker of an earlier run was lost."""
+
+
+class RunStatements(TaskStatements):
+    """The operations on stored tasks, including those of runs."""
+
+    def begin(self, task_id: str) -> Operation[StartedRun | None]:
+        """Begin the next run of a task; None if there is nothing to run."""
+        rows = yield Execute(
+            f"select {COLUMNS}, call from {self.tasks} where id = $1{self.locking}",
+            (task_id,),
+        )
+        if not rows:
+            return None
+        *columns, call = rows[0]
+        task = StoredTask(*columns)
+        if task.state not in ("queued", "running") or task.expires_at <= time.time():
+            return None
+        answers: dict[str, bytes] = {}
+        kept: dict[str, bytes] = {}
+        if task.run:
+            yield Execute(f"delete from {self.kept} where task = $1 and kind = 'question'", (task_id,))
+            values = yield Execute(f"select kind, key, value from {self.kept} where task = $1", (task_id,))
+            for kind, key, value in values:
+                (answers if kind == "answer" else kept)[key] = self._open(value, task, kind, key)
+        opened = self._open(call, task, "call")
+        lost = task.state == "running"
+        rows = yield Execute(
+            f"update {self.tasks} set run = run + 1, losses = losses + $2, state = 'running', status = 'working'"
+            f" where id = $1 returning {COLUMNS}",
+            (task_id, int(lost)),
+        )
+        return StartedRun(StoredTask(*rows[0]), opened, answers, kept, lost)
+
+    def end(self, task: StoredTask, outcome: Outcome, *, tidy: bool = True) -> Operation[bool]:
+        """End a task if this is its current run; `tidy` if it may have kept something."""
+        ended = yield from self._end(
+            "id = $1 and run = $2 and state = 'running'", (task.id, task.run), task.place, outcome
+        )
+        if ended and tidy:
+            yield from self._forget(task.id)
+        return ended
+
+    def ask(self, task: StoredTask, key: str, question: TaskQuestion) -> Operation[bool]:
+        """Publish a question, and drop an earlier answer with its key."""
+        rows = yield Execute(
+            f"update {self.tasks} set status = 'input_required', version = version + 1, updated_at = $3"
+            " where id = $1 and run = $2 and state = 'running' returning id",
+            (task.id, task.run, now_text()),
+        )
+        if not rows:
+            return False
+        yield Execute(f"delete from {self.kept} where task = $1 and kind = 'answer' and key = $2", (task.id, key))
+        value = self.sealer.seal(encode(question), task.place, "question", key)
+        yield from self._put(task.id, "question", key, value)
+        yield Changed(task.id)
+        return True
+
+    def withdraw(self, task: StoredTask, key: str) -> Operation[None]:
+        """Remove a question."""
+        rows = yield Execute(
+            f"select id from {self.tasks} where id = $1 and run = $2 and state = 'running'{self.locking}",
+            (task.id, task.run),
+        )
+        if rows:
+            yield from self._remove_questions(task.id, [key])
+            yield Changed(task.id)
+
+    def answers(self, task: StoredTask, keys: Iterable[str]) -> Operation[dict[str, bytes]]:
+        """Read the answers that have arrived."""
+        wanted = set(keys)
+        rows = yield Execute(f"select key, value from {self.kept} where task = $1 and kind = 'answer'", (task.id,))
+        return {key: self._open(value, task, "answer", key) for key, value in rows if key in wanted}
+
+    def park(self, task: StoredTask, keys: Iterable[str]) -> Operation[bool]:
+        """Free the run of a task that waits for answers; False if one of them has arrived."""
+        rows = yield Execute(
+            f"select id from {self.tasks} where id = $1 and run = $2 and state = 'running'{self.locking}",
+            (task.id, task.run),
+        )
+        wanted = set(keys)
+        found = yield Execute(f"select key from {self.kept} where task = $1 and kind = 'answer'", (task.id,))
+        if not rows or any(key in wanted for (key,) in found):
+            return False
+        yield Execute(f"update {self.tasks} set state = 'parked' where id = $1", (task.id,))
+        return True
+
+    def keep(self, task: StoredTask, key: str, value: bytes) -> Operation[bool]:
+        """Store a value for later runs."""
+        rows = yield Execute(
+            f"select id from {self.tasks} where id = $1 and run = $2 and state = 'running'{self.locking}",
+            (task.id, task.run),
+        )
+        if rows:
+            yield from self._put(task.id, "step", key, self.sealer.seal(value, task.place, "step", key))
+        return bool(rows)
+
+    def release(self, task: StoredTask) -> Operation[bool]:
+        """Put a task back into the queue."""
+        rows = yield Execute(
+            f"update {self.tasks} set state = 'queued', status = 'working'"
+            " where id = $1 and run = $2 and state = 'running' returning id",
+            (task.id, task.run),
+        )
+        if rows:
+            yield Enqueue(task.tool, task.id)
+            yield Changed(task.id)
+        return bool(rows)
+
+    def suspend(self, task: StoredTask) -> Operation[None]:
+        """Note that a task waits for a worker that can run it; its place in the queue stays."""
+        yield Execute(
+            f"update {self.tasks} set state = 'queued' where id = $1 and run = $2 and state = 'running'",
+            (task.id, task.run),
+        )
+
+    def send(self, task: StoredTask, messages: Sequence[bytes]) -> Operation[None]:
+        """Store messages for a client that may listen to another process; the oldest are dropped."""
+        for message in messages:
+            yield Execute(
+                f"insert into {self.messages} (task, value) select $1, $2 from {self.tasks}"
+                " where id = $1 and run = $3 and state = 'running'",
+                (task.id, self.sealer.seal(message, task.place, "message"), task.run),
+            )
+        yield Execute(
+            f"delete from {self.messages} where task = $1 and number <= (select max(number) from {self.messages}"
+            f" where task = $1) - {_MAX_MESSAGES}",
+            (task.id,),
+        )
+        yield Changed(task.id)

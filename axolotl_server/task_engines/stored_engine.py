@@ -1,0 +1,315 @@
+"""The engine of stored tasks: PgQueuer runs their calls, on any database that it has a repository for."""
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+from pgqueuer.core.qm import QueueManager
+from pgqueuer.domain.errors import RetryRequested
+from pgqueuer.domain.models import Job
+from pgqueuer.domain.types import Channel
+from pgqueuer.ports import RepositoryPort
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.task_engine import (
+    ITaskEngine,
+    ITaskListener,
+    ITaskRunner,
+    NewTask,
+    Outcome,
+    TaskChange,
+    TaskRecord,
+    TasksUnavailable,
+    UnknownCall,
+)
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.task_engines.run_statements import RunStatements, StartedRun
+from axolotl_server.task_engines.stored_run import StoredRun
+from axolotl_server.task_engines.task_sealing import UnreadableTask
+from axolotl_server.task_engines.task_statements import Operation
+from axolotl_server.task_engines.task_states import cancelled_by, now_text, shutting_down
+
+_MAX_KNOWN: Final = 10_000
+_STOP_SECONDS: Final = 5.0
+_BATCH: Final = 25
+_RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+_LOST: Final = Outcome("failed", "The worker that ran it is gone")
+_UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed, or its key is gone")
+
+ResultT = TypeVar("ResultT")
+
+_log: Final = logging.getLogger("axolotl")
+
+
+class ITaskDatabase(ABC):
+    """A database that executes operations, and tells all processes which tasks have changed."""
+
+    statements: RunStatements
+    channel: Channel
+    poll_seconds: float
+    """How often changes are looked for, in case that a message was lost."""
+
+    @abstractmethod
+    async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
+        """Connect, or raise ConfigurationError. `changed` is called with the IDs of tasks."""
+
+    @abstractmethod
+    async def execute(self, operation: Operation[ResultT], *, writes: bool = True) -> ResultT:
+        """Execute an operation in one transaction, or raise TasksUnavailable."""
+
+    @abstractmethod
+    def repository(self, concurrency: int) -> RepositoryPort:
+        """Give the queue to a worker that runs so many calls at once."""
+
+    @abstractmethod
+    async def tidy(self) -> None:
+        """Put tasks without a place in the queue back into it, and delete what the queue left over."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Disconnect."""
+
+
+class StoredTaskEngine(ITaskEngine):
+    """Keeps tasks in a database, and runs them in all processes that work."""
+
+    def __init__(self, database: ITaskDatabase, settings: TaskSettings) -> None:
+        self._database = database
+        self._settings = settings
+        self._statements = database.statements
+        self._listener: ITaskListener | None = None
+        self._runner: ITaskRunner | None = None
+        self._runs: dict[str, StoredRun] = {}
+        self._known: OrderedDict[str, TaskRecord] = OrderedDict()
+        """Open tasks that clients of this process may follow."""
+        self._versions: dict[str, tuple[str, str]] = {}
+        self._changed: set[str] = set()
+        self._wake = asyncio.Event()
+        self._background: list[asyncio.Task[None]] = []
+        self._queue: QueueManager | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._room = 0
+        self._count = 0
+        self._closed = False
+
+    @property
+    def kept(self) -> int:
+        return self._count
+
+    async def open(self, listener: ITaskListener) -> None:
+        self._listener = listener
+        await self._database.open(self.note_changes)
+        self._count = await self._database.execute(self._statements.count(), writes=False)
+        self._background = [asyncio.ensure_future(work()) for work in (self._watch, self._poll, self._keep_tidy)]
+
+    async def submit(self, task: NewTask) -> TaskRecord:
+        if self._closed:
+            raise shutting_down(self._settings)
+        room, self._room = self._room, self._room - 1
+        stored, left = await self._database.execute(self._statements.submit(task, room))
+        if room <= 0:
+            self._room = left
+        record = self._statements.record(stored)
+        self._know(record)
+        return record
+
+    async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
+        try:
+            record = await self._database.execute(self._statements.read(task_id, owner), writes=False)
+        except UnreadableTask as error:
+            return await self._spoiled(task_id, owner, error)
+        if record is not None and record.open:
+            self._know(record)
+        return record
+
+    async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
+        try:
+            return await self._database.execute(self._statements.owned(owner, after, count), writes=False)
+        except UnreadableTask as error:
+            _log.error("tasks cannot be listed: %s", error)
+            return ()
+
+    async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
+        return await self._database.execute(self._statements.answer(task_id, owner, answers))
+
+    async def cancel(self, task_id: str, owner: bytes | None, reason: CancelReason) -> TaskRecord | None:
+        await self._database.execute(self._statements.cancel(task_id, owner, reason))
+        return await self.find(task_id, owner)
+
+    async def work(self, runner: ITaskRunner) -> None:
+        """Take calls from the queue until this is cancelled; those that were taken continue."""
+        self._runner = runner
+        concurrency, lease = self._settings.concurrency, timedelta(seconds=self._settings.lease_seconds)
+        queue = self._queue = QueueManager(self._database.repository(concurrency), channel=self._database.channel)
+        for tool, limit in runner.tools.items():
+            queue.entrypoint(tool, concurrency_limit=limit, accepts_context=False)(self._execute)
+        self._working = asyncio.ensure_future(
+            queue.run(
+                dequeue_timeout=timedelta(seconds=min(self._database.poll_seconds, self._settings.lease_seconds / 2)),
+                batch_size=max(1, min(_BATCH, concurrency)),
+                heartbeat_timeout=lease,
+                log_aggregation_interval=timedelta(0),
+            )
+        )
+        try:
+            await asyncio.shield(self._working)
+        except asyncio.CancelledError:
+            queue.shutdown.set()
+            raise
+
+    async def close(self) -> None:
+        """Stop what still runs here, so that other workers can continue it."""
+        again, self._closed = self._closed, True
+        if again:
+            return
+        if self._queue is not None:
+            self._queue.shutdown.set()
+        for run in tuple(self._runs.values()):
+            run.token.cancel(CancelReason.SHUTDOWN)
+        if self._working is not None:
+            await asyncio.wait((self._working,), timeout=_STOP_SECONDS)
+            self._working.cancel()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._database.close()
+
+    def note_changes(self, task_ids: Iterable[str]) -> None:
+        """Look at tasks that a process has changed, if somebody here is interested in them."""
+        assert self._listener is not None
+        for task_id in task_ids:
+            if task_id in self._runs or self._listener.follows(task_id):
+                self._changed.add(task_id)
+        if self._changed:
+            self._wake.set()
+
+    async def patiently(self, make: Callable[[], Operation[ResultT]]) -> ResultT:
+        """Execute an operation, and wait for the database if it cannot be reached."""
+        delays = iter(_RETRY_SECONDS)
+        while True:
+            try:
+                return await self._database.execute(make())
+            except TasksUnavailable:
+                await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
+
+    async def tidy(self) -> None:
+        """Delete expired tasks, and results that exceed the limit."""
+        await self._database.execute(self._statements.drop_expired())
+        await self._database.execute(self._statements.drop_results())
+        await self._database.tidy()
+        self._count = await self._database.execute(self._statements.count(), writes=False)
+        self._room = 0
+
+    async def _execute(self, job: Job) -> None:
+        """Run a task that was taken from the queue; one that is gone, or has ended, needs nothing."""
+        task_id = (job.payload or b"").decode()
+        try:
+            started = await self.patiently(lambda: self._statements.begin(task_id))
+        except UnreadableTask as error:
+            await self._spoiled(task_id, None, error)
+            return
+        if started is None:
+            return
+        runner = self._runner
+        assert runner is not None
+        if started.lost and (not runner.may_restart(job.entrypoint) or started.task.losses >= self._settings.max_runs):
+            _log.warning("task %s of tool %s: the worker that ran it is gone", task_id, job.entrypoint)
+            await self.patiently(lambda: self._statements.end(started.task, _LOST))
+            return
+        await self._run(started, runner)
+
+    async def _run(self, started: StartedRun, runner: ITaskRunner) -> None:
+        task_id = started.task.id
+        run = self._runs[task_id] = StoredRun(started, self._statements, self._database.execute, self.patiently)
+        loop = asyncio.get_running_loop()
+        seconds = max(0.0, started.task.expires_at - time.time())
+        expiry = loop.call_later(seconds, run.token.cancel, CancelReason.TIMEOUT)
+        try:
+            await runner.run(run)
+        except UnknownCall:
+            _log.warning("task %s was submitted by a server of another version; another worker may run it", task_id)
+            await self.patiently(lambda: self._statements.suspend(started.task))
+            raise RetryRequested(timedelta(seconds=self._settings.lease_seconds)) from None
+        finally:
+            expiry.cancel()
+            if self._runs.get(task_id) is run:
+                del self._runs[task_id]
+            await run.flush()
+
+    async def _watch(self) -> None:
+        """Look at changed tasks: stop runs that have lost their task, deliver answers, tell listeners."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            changed, self._changed = self._changed, set()
+            for task_id in changed:
+                try:
+                    await self._look_at(task_id)
+                except TasksUnavailable:
+                    self._changed.add(task_id)
+            if self._changed:
+                await asyncio.sleep(_RETRY_SECONDS[2])
+                self._wake.set()
+
+    async def _look_at(self, task_id: str) -> None:
+        run = self._runs.get(task_id)
+        if run is not None:
+            await run.refresh()
+        assert self._listener is not None
+        if self._listener.follows(task_id):
+            await self._report(task_id)
+
+    async def _report(self, task_id: str) -> None:
+        assert self._listener is not None
+        record = await self.find(task_id, None)
+        if record is None:
+            known = self._known.pop(task_id, None)
+            if known is None:
+                return
+            outcome = cancelled_by(CancelReason.TIMEOUT)
+            record = replace(
+                known, status="cancelled", message=outcome.message, outcome=outcome, questions={}, updated_at=now_text()
+            )
+        messages = await self._database.execute(self._statements.take_messages(record)) if record.open else ()
+        version = record.status, record.updated_at
+        is_status = self._versions.get(task_id, ("working", record.created_at)) != version
+        if record.open:
+            self._versions[task_id] = version
+        else:
+            self._versions.pop(task_id, None)
+            self._known.pop(task_id, None)
+        self._listener.task_changed(TaskChange(record, is_status=is_status, messages=tuple(messages)))
+
+    async def _poll(self) -> None:
+        """Look at all tasks of this process now and then, because a message about a change may be lost."""
+        while True:
+            await asyncio.sleep(self._database.poll_seconds)
+            self.note_changes((*self._runs, *self._known))
+
+    async def _keep_tidy(self) -> None:
+        while True:
+            await asyncio.sleep(min(10.0, self._settings.lease_seconds / 2))
+            with suppress(TasksUnavailable):
+                await self.tidy()
+
+    def _know(self, record: TaskRecord) -> None:
+        self._known[record.id] = record
+        if len(self._known) > _MAX_KNOWN:
+            old, _ = self._known.popitem(last=False)
+            self._versions.pop(old, None)
+
+    async def _spoiled(self, task_id: str, owner: bytes | None, error: UnreadableTask) -> TaskRecord | None:
+        """End a task whose stored values were changed."""
+        _log.error("a stored task cannot be used: %s", error)
+        await self.patiently(lambda: self._statements.spoil(task_id, _UNREADABLE))
+        try:
+            return await self._database.execute(self._statements.read(task_id, owner), writes=False)
+        except UnreadableTask:
+            return None

@@ -1,0 +1,150 @@
+"""One run of a stored task."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeVar
+
+from axolotl_core.calls.cancellation import CancellationToken, CancelReason
+from axolotl_core.errors import ToolCancelled
+from axolotl_core.task_engine import Outcome, TaskQuestion, TaskRecord, TasksUnavailable
+from axolotl_server.task_engines.run_statements import RunStatements, StartedRun
+from axolotl_server.task_engines.task_statements import Operation, StoredTask
+
+_SEND_SECONDS = 0.05
+_MAX_UNSENT = 100
+ResultT = TypeVar("ResultT")
+
+
+class IExecute(Protocol):
+    """Executes an operation, or raises TasksUnavailable."""
+
+    def __call__(self, operation: Operation[ResultT], *, writes: bool = True) -> Awaitable[ResultT]: ...
+
+
+class IPatience(Protocol):
+    """Executes an operation, and waits for the database if it cannot be reached."""
+
+    def __call__(self, make: Callable[[], Operation[ResultT]]) -> Awaitable[ResultT]: ...
+
+
+class StoredRun:
+    """A run whose writes count only while it is the current run of its task."""
+
+    def __init__(self, started: StartedRun, statements: RunStatements, execute: IExecute, patiently: IPatience) -> None:
+        self.call = started.call
+        self.answers: Mapping[str, bytes] = started.answers
+        self.kept: Mapping[str, bytes] = started.kept
+        self.token = CancellationToken()
+        self._task = started.task
+        self.record: TaskRecord = statements.record(started.task)
+        self._statements = statements
+        self._execute = execute
+        self._patiently = patiently
+        self._waiting: dict[str, asyncio.Future[bytes | None]] = {}
+        self._unsent: list[bytes] = []
+        self._sending: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
+        self._has_kept = bool(started.answers or started.kept)
+
+    def send(self, message: bytes) -> None:
+        """Send a message soon, together with others; of too many, the latest count."""
+        self._unsent = [*self._unsent[1 - _MAX_UNSENT :], message]
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().call_later(_SEND_SECONDS, self._flush_soon)
+
+    async def ask(self, key: str, question: TaskQuestion, *, hold_seconds: float | None = None) -> bytes | None:
+        self._has_kept = True
+        answered = self._waiting[key] = asyncio.get_running_loop().create_future()
+        try:
+            if not await self._patiently(lambda: self._statements.ask(self._task, key, question)):
+                await self._stop_if_lost()
+            return await self._answer(answered, hold_seconds)
+        finally:
+            self._waiting.pop(key, None)
+            if not answered.done() or answered.cancelled():
+                await asyncio.shield(self._withdraw(key))
+
+    async def keep(self, key: str, value: bytes) -> None:
+        self._has_kept = True
+        if not await self._patiently(lambda: self._statements.keep(self._task, key, value)):
+            await self._stop_if_lost()
+            raise ToolCancelled("The task has ended, or another worker runs it")
+        self.kept = {**self.kept, key: value}
+
+    async def release(self) -> None:
+        await self.flush()
+        await self._patiently(lambda: self._statements.release(self._task))
+
+    async def end(self, outcome: Outcome) -> bool:
+        await self.flush()
+        return await self._patiently(lambda: self._statements.end(self._task, outcome, tidy=self._has_kept))
+
+    async def refresh(self) -> None:
+        """Compare with the stored task: stop if it has ended or has another run, and take answers."""
+        task: StoredTask | None = await self._execute(self._statements.state(self._task.id), writes=False)
+        reason = self._reason_to_stop(task)
+        if reason is not None:
+            self.token.cancel(reason)
+            return
+        if self._waiting:
+            answers = await self._execute(self._statements.answers(self._task, self._waiting), writes=False)
+            self._take(answers)
+
+    async def flush(self) -> None:
+        """Store the messages that wait."""
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+        messages, self._unsent = self._unsent, []
+        if messages:
+            try:
+                await self._execute(self._statements.send(self._task, messages))
+            except TasksUnavailable:
+                return  # a notification that is lost is not missed
+
+    def _flush_soon(self) -> None:
+        self._sending = None
+        self._flushing = asyncio.ensure_future(self.flush())
+
+    async def _answer(self, answered: "asyncio.Future[bytes | None]", hold_seconds: float | None) -> bytes | None:
+        while True:
+            await asyncio.wait((answered,), timeout=hold_seconds)
+            if answered.done():
+                return answered.result()
+            if await self._patiently(lambda: self._statements.park(self._task, tuple(self._waiting))):
+                for one in self._waiting.values():
+                    if not one.done():
+                        one.set_result(None)
+            else:
+                await self._patiently_refresh()
+
+    async def _patiently_refresh(self) -> None:
+        try:
+            await self.refresh()
+        except TasksUnavailable:
+            await asyncio.sleep(_SEND_SECONDS)
+
+    async def _withdraw(self, key: str) -> None:
+        try:
+            await self._execute(self._statements.withdraw(self._task, key))
+        except TasksUnavailable:
+            return  # the question stays until the end of the task
+
+    async def _stop_if_lost(self) -> None:
+        await self._patiently_refresh()
+
+    def _take(self, answers: Mapping[str, bytes]) -> None:
+        self.answers = {**self.answers, **answers}
+        for key, answer in answers.items():
+            answered = self._waiting.get(key)
+            if answered is not None and not answered.done():
+                answered.set_result(answer)
+
+    def _reason_to_stop(self, task: StoredTask | None) -> CancelReason | None:
+        if task is None:
+            return CancelReason.TIMEOUT
+        if task.state == "ended":
+            return CancelReason.CLIENT
+        if task.run != self._task.run:
+            return CancelReason.LOST
+        return None

@@ -1,0 +1,76 @@
+"""Encryption of stored tasks: whoever can write to the store can neither read nor forge them."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.questions.sealing import KeyRing, Unsealable
+
+_PURPOSE: Final = b"axolotl task"
+_KEY_BYTES: Final = 32
+
+
+class TaskPlace(NamedTuple):
+    """The task that a sealed value belongs to."""
+
+    id: str
+    owner: bytes
+    tool: str
+    expires_at: float
+
+
+class UnreadableTask(Exception):
+    """A stored value was changed, or sealed with a key that this process does not have."""
+
+
+class TaskSealer:
+    """Seals values for one place in one task."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._ring = KeyRing(keys, _PURPOSE)
+
+    def seal(self, value: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
+        """Encrypt a value of a kind, and its key within the task."""
+        return self._ring.encrypt(value, _bound(place, kind, key))
+
+    def open(self, sealed: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
+        """Decrypt a value, or raise UnreadableTask if it was not sealed for exactly this place."""
+        try:
+            return self._ring.decrypt(sealed, _bound(place, kind, key))
+        except Unsealable as error:
+            raise UnreadableTask(f"task {place.id}: its {kind} cannot be used: {error}") from None
+
+
+def _bound(place: TaskPlace, kind: str, key: str) -> bytes:
+    return msgspec.msgpack.encode((place.id, bytes(place.owner), place.tool, place.expires_at, kind, key))
+
+
+def key_beside(path: Path) -> str:
+    """Read the key in a file, or create the file; only its owner may read it."""
+    try:
+        if not path.exists():
+            _create_key(path)
+        if path.stat().st_mode & 0o077:
+            raise ConfigurationError(f"Setting tasks.url: others can read {path}: chmod 600 {path}")
+        return path.read_text(encoding="ascii")
+    except OSError as error:
+        raise ConfigurationError(f"Setting tasks.url: {path} cannot be used: {error.strerror}") from error
+
+
+def _create_key(path: Path) -> None:
+    """Create a key at once, because other processes may look for it at the same time."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(_KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    with suppress(FileExistsError):  # another process was faster
+        os.link(draft, path)
+    draft.unlink()

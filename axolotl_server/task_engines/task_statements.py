@@ -1,0 +1,308 @@
+"""The statements that read and change stored tasks, independent of the database that executes them.
+
+Each operation is a generator: it yields what the database must do and gets the rows. One transaction executes it, so
+that the same rules hold in every store. Parameters are written `$1`.
+"""
+
+import secrets
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.task_engine import NewTask, Outcome, TaskQuestion, TaskRecord
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer
+from axolotl_server.task_engines.task_states import cancelled_by, now_text, too_many, too_many_of_one
+
+COLUMNS: Final = (
+    "number, id, owner, tool, status, state, created_at, updated_at, ttl_seconds, expires_at, run, losses, version,"
+    " message"
+)
+
+
+class Execute(NamedTuple):
+    """A statement of SQL."""
+
+    sql: str
+    arguments: tuple[Any, ...] = ()
+
+
+class Changed(NamedTuple):
+    """Tells all processes that a task has changed, when the transaction is committed."""
+
+    task_id: str
+
+
+class Enqueue(NamedTuple):
+    """Puts a task into the queue of its tool."""
+
+    tool: str
+    task_id: str
+
+
+Row: TypeAlias = Sequence[Any]
+ResultT = TypeVar("ResultT")
+Operation: TypeAlias = Generator[Execute | Changed | Enqueue, Sequence[Row], ResultT]
+
+
+class StoredTask(NamedTuple):
+    """A row of the table of tasks."""
+
+    number: int
+    id: str
+    owner: bytes
+    tool: str
+    status: Any
+    state: str
+    """Where it is: queued, running, parked or ended."""
+    created_at: str
+    updated_at: str
+    ttl_seconds: float
+    expires_at: float
+    run: int
+    losses: int
+    """How many workers were lost while they ran it."""
+    version: int
+    """Counts the changes of the status."""
+    message: bytes | None
+
+    @property
+    def place(self) -> TaskPlace:
+        """What the sealed values of the task are bound to."""
+        return TaskPlace(self.id, self.owner, self.tool, self.expires_at)
+
+
+class TaskStatements:
+    """The operations on stored tasks."""
+
+    def __init__(self, settings: TaskSettings, sealer: TaskSealer, *, tables: str = "", locking: str = "") -> None:
+        """Use tables with a prefix; `locking` is added to a read that precedes a write."""
+        self._settings = settings
+        self.sealer = sealer
+        self.tasks, self.kept, self.messages = f"{tables}tasks", f"{tables}kept", f"{tables}messages"
+        self.locking = locking
+
+    def count(self) -> Operation[int]:
+        """Count all tasks."""
+        rows = yield Execute(f"select count(*) from {self.tasks}")
+        return int(rows[0][0])
+
+    def submit(self, task: NewTask, room: int) -> Operation[tuple[StoredTask, int]]:
+        """Store a task and put it into the queue, or give the open task with the same key.
+
+        `room` is how many tasks fit without counting them; the result contains how many fit now.
+        """
+        if task.key is not None:
+            rows = yield Execute(
+                f"select {COLUMNS} from {self.tasks} where owner = $1 and key = $2 and state <> 'ended'",
+                (task.owner, task.key),
+            )
+            if rows:
+                return StoredTask(*rows[0]), room
+        if room <= 0:
+            count = yield from self.count()
+            free = self._settings.maximum - count
+            if free <= 0:
+                raise too_many(self._settings)
+            room = 1 + free // 8
+        if task.share is not None and self._settings.maximum_per_principal is not None:
+            rows = yield Execute(f"select count(*) from {self.tasks} where share = $1", (task.share,))
+            if rows[0][0] >= self._settings.maximum_per_principal:
+                raise too_many_of_one(self._settings)
+        now = now_text()
+        place = TaskPlace(secrets.token_urlsafe(24), task.owner, task.tool, time.time() + task.ttl_seconds)
+        rows = yield Execute(
+            f"insert into {self.tasks} (id, owner, share, key, tool, status, state, created_at, updated_at,"
+            " ttl_seconds, expires_at, run, losses, version, call)"
+            " values ($1, $2, $3, $4, $5, 'working', 'queued', $6, $7, $8, $9, 0, 0, 0, $10)"
+            f" returning {COLUMNS}",
+            (
+                *(place.id, task.owner, task.share, task.key, task.tool, now, now, task.ttl_seconds, place.expires_at),
+                self.sealer.seal(task.call, place, "call"),
+            ),
+        )
+        yield Enqueue(task.tool, place.id)
+        return StoredTask(*rows[0]), room - 1
+
+    def read(self, task_id: str, owner: bytes | None = None) -> Operation[TaskRecord | None]:
+        """Read a task of an owner, or of any owner, with its questions or its outcome."""
+        rows = yield Execute(
+            f"select {COLUMNS}, outcome from {self.tasks} where id = $1 and expires_at > $2", (task_id, time.time())
+        )
+        if not rows or owner not in (None, bytes(rows[0][2])):
+            return None
+        *columns, outcome = rows[0]
+        task = StoredTask(*columns)
+        questions: dict[str, TaskQuestion] = {}
+        if task.status == "input_required":
+            asked = yield Execute(
+                f"select key, value from {self.kept} where task = $1 and kind = 'question'", (task_id,)
+            )
+            questions = {key: _decode_question(self._open(value, task, "question", key)) for key, value in asked}
+        ended = None if outcome is None else _decode_outcome(self._open(outcome, task, "outcome"))
+        return self.record(task, questions=questions, outcome=ended)
+
+    def owned(self, owner: bytes | None, after: int, count: int) -> Operation[tuple[TaskRecord, ...]]:
+        """List tasks without their questions and outcomes."""
+        condition = "number > $1 and expires_at > $2" + ("" if owner is None else " and owner = $3")
+        arguments = (after, time.time()) if owner is None else (after, time.time(), owner)
+        rows = yield Execute(
+            f"select {COLUMNS} from {self.tasks} where {condition} order by number limit {int(count)}", arguments
+        )
+        return tuple(self.record(StoredTask(*row)) for row in rows)
+
+    def state(self, task_id: str) -> Operation[StoredTask | None]:
+        """Read only where a task is."""
+        rows = yield Execute(f"select {COLUMNS} from {self.tasks} where id = $1", (task_id,))
+        return StoredTask(*rows[0]) if rows else None
+
+    def cancel(self, task_id: str, owner: bytes | None, reason: CancelReason) -> Operation[bool]:
+        """End a task without a result."""
+        task = yield from self.state(task_id)
+        if task is None or owner not in (None, task.owner):
+            return False
+        ended = yield from self._end(
+            "id = $1 and run >= $2 and state <> 'ended'", (task_id, 0), task.place, cancelled_by(reason)
+        )
+        if ended:
+            yield from self._forget(task_id)
+        return ended
+
+    def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> Operation[frozenset[str]]:
+        """Store answers to open questions; a task that was parked goes back into the queue."""
+        rows = yield Execute(
+            f"select {COLUMNS} from {self.tasks} where id = $1 and owner = $2 and state <> 'ended'"
+            f" and expires_at > $3{self.locking}",
+            (task_id, owner, time.time()),
+        )
+        if not rows:
+            return frozenset()
+        task = StoredTask(*rows[0])
+        asked = yield Execute(f"select key from {self.kept} where task = $1 and kind = 'question'", (task_id,))
+        taken = [key for (key,) in asked if key in answers]
+        for key in taken:
+            value = self.sealer.seal(answers[key], task.place, "answer", key)
+            yield from self._put(task_id, "answer", key, value)
+        if not taken:
+            return frozenset()
+        yield from self._remove_questions(task_id, taken)
+        if task.state == "parked":
+            yield Execute(f"update {self.tasks} set state = 'queued' where id = $1", (task_id,))
+            yield Enqueue(task.tool, task_id)
+        yield Changed(task_id)
+        return frozenset(taken)
+
+    def spoil(self, task_id: str, outcome: Outcome) -> Operation[None]:
+        """End a task whose values cannot be read."""
+        task = yield from self.state(task_id)
+        if task is not None:
+            yield from self._end("id = $1 and run >= $2", (task_id, 0), task.place, outcome)
+            yield from self._forget(task_id)
+
+    def take_messages(self, record: TaskRecord) -> Operation[tuple[bytes, ...]]:
+        """Remove the messages of a task in order to send them."""
+        rows = yield Execute(
+            f"delete from {self.messages} where task = $1 returning number, value",
+            (record.id,),
+        )
+        place = TaskPlace(record.id, record.owner, record.tool, record.expires_at)
+        return tuple(self.sealer.open(bytes(value), place, "message") for _, value in sorted(map(tuple, rows)))
+
+    def drop_expired(self) -> Operation[int]:
+        """Delete tasks whose time is up, and everything that belongs to no task."""
+        rows = yield Execute(f"delete from {self.tasks} where expires_at <= $1 returning id", (time.time(),))
+        for (task_id,) in rows:
+            yield from self._forget(task_id)
+            yield Changed(task_id)
+        return len(rows)
+
+    def drop_results(self) -> Operation[int]:
+        """Delete the oldest ended tasks of the callers with the largest results, while there is too much."""
+        rows = yield Execute(f"select coalesce(sum(length(outcome)), 0) from {self.tasks}")
+        excess = int(rows[0][0]) - self._settings.max_bytes
+        dropped = 0
+        while excess > 0:
+            rows = yield Execute(
+                f"select share, sum(length(outcome)) from {self.tasks} where outcome is not null"
+                " group by share order by 2 desc limit 1"
+            )
+            if not rows:
+                break
+            rows = yield Execute(
+                f"delete from {self.tasks} where number = (select min(number) from {self.tasks}"
+                f" where outcome is not null and share {'is null' if rows[0][0] is None else '= $1'})"
+                " returning length(outcome)",
+                () if rows[0][0] is None else (rows[0][0],),
+            )
+            excess -= int(rows[0][0])
+            dropped += 1
+        return dropped
+
+    def record(
+        self, task: StoredTask, *, questions: Mapping[str, TaskQuestion] | None = None, outcome: Outcome | None = None
+    ) -> TaskRecord:
+        """Describe a task."""
+        message = None if task.message is None else self._open(task.message, task, "text").decode()
+        return TaskRecord(
+            id=task.id,
+            number=task.number,
+            owner=bytes(task.owner),
+            tool=task.tool,
+            created_at=task.created_at,
+            updated_at=task.updated_at,
+            ttl_seconds=task.ttl_seconds,
+            expires_at=task.expires_at,
+            status=task.status,
+            message=message,
+            run=task.run,
+            questions=questions or {},
+            outcome=outcome,
+        )
+
+    def _end(self, condition: str, arguments: tuple[Any, ...], place: TaskPlace, outcome: Outcome) -> Operation[bool]:
+        message = None if outcome.message is None else self.sealer.seal(outcome.message.encode(), place, "text")
+        rows = yield Execute(
+            f"update {self.tasks} set state = 'ended', status = $3, outcome = $4, message = $5, updated_at = $6,"
+            f" version = version + 1, call = null, key = null where {condition} returning id",
+            (
+                *arguments,
+                outcome.status,
+                self.sealer.seal(msgspec.msgpack.encode(outcome), place, "outcome"),
+                message,
+                now_text(),
+            ),
+        )
+        if rows:
+            yield Changed(place.id)
+        return bool(rows)
+
+    def _put(self, task_id: str, kind: str, key: str, value: bytes) -> Operation[None]:
+        yield Execute(
+            f"insert into {self.kept} (task, kind, key, value) values ($1, $2, $3, $4)"
+            " on conflict (task, kind, key) do update set value = excluded.value",
+            (task_id, kind, key, value),
+        )
+
+    def _remove_questions(self, task_id: str, keys: Iterable[str]) -> Operation[None]:
+        """Remove questions; without any, the task works again."""
+        for key in keys:
+            yield Execute(f"delete from {self.kept} where task = $1 and kind = 'question' and key = $2", (task_id, key))
+        yield Execute(
+            f"update {self.tasks} set status = 'working', version = version + 1, updated_at = $2 where id = $1"
+            f" and not exists (select 1 from {self.kept} where task = $1 and kind = 'question')",
+            (task_id, now_text()),
+        )
+
+    def _forget(self, task_id: str) -> Operation[None]:
+        for table in (self.kept, self.messages):
+            yield Execute(f"delete from {table} where task = $1", (task_id,))
+
+    def _open(self, value: Any, task: StoredTask, kind: str, key: str = "") -> bytes:
+        return self.sealer.open(bytes(value), task.place, kind, key)
+
+
+_decode_question: Final = msgspec.json.Decoder(TaskQuestion).decode
+_decode_outcome: Final = msgspec.msgpack.Decoder(Outcome).decode

@@ -1,0 +1,280 @@
+"""Servers with stored tasks: several replicas on one store, both designs, sealing and shutdown."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import Principal, ToolContext, tool
+from axolotl_server import ServerHost
+from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
+from tests.support.servers.serving import until
+from tests.support.servers.task_engines import KEY, store_of
+from tests.support.tools import container_of
+
+ADA = Principal("ada", "engines", frozenset({"write"}), frozenset({"admin"}), {"team": [1]})
+
+
+class Amount(BaseModel):
+    amount: int
+
+
+@tool(task_support="optional", task_restart="resume")
+async def order(context: ToolContext) -> str:
+    """Order something."""
+    context.report_progress(1)
+    amount = await context.ask(Amount, "How many?", key="amount")
+    return f"{context.principal.subject} ordered {amount.amount}"
+
+
+@tool(task_support="optional")
+async def reveal(context: ToolContext) -> str:
+    """Return what is known about the caller."""
+    who = context.principal
+    return f"{who.subject} {who.tenant} {sorted(who.scopes)} {sorted(who.roles)} {dict(who.claims)}"
+
+
+class Half(BaseModel):
+    part: int
+
+
+@tool(task_support="optional")
+def halve(part: int) -> int:
+    """Divide by two."""
+    return part // 2
+
+
+STORES = ("sqlite",)
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty store."""
+    with store_of(request.param) as place:
+        assert place is not None
+        yield place
+
+
+@asynccontextmanager
+async def replica(url: str, *tools: Any, works: bool = True, **settings: Any) -> AsyncIterator[ServerHost]:
+    """A server on a store, which runs tasks or does not."""
+    flags = {
+        "tasks": {"url": url, "lease_seconds": 1.0, **settings},
+        "protocol": {"state_keys": [KEY]},
+    }
+    async with ServerHost(container_of(*(tools or (order, reveal, halve))), flags=flags) as host:
+        await host.begin_tasks(works=works)
+        yield host
+
+
+@pytest.fixture(params=DESIGNS.values(), ids=list(DESIGNS))
+def design(request: pytest.FixtureRequest) -> type[TaskPeer]:
+    """A client of each design."""
+    kind: type[TaskPeer] = request.param
+    return kind
+
+
+def text_of(reply: Any) -> str:
+    return str(reply["result"]["content"][0]["text"])
+
+
+async def test_a_worker_runs_what_a_replica_accepts(url: str, design: type[TaskPeer]) -> None:
+    """A task runs in another process than the one that accepted it, with the principal of its caller."""
+    async with replica(url, works=False) as server, replica(url):
+        peer = await design.connect(server, ADA)
+        task = await peer.start("reveal")
+        assert task["status"] == "working"
+        text = text_of(await peer.outcome(task["taskId"]))
+        assert text == "ada engines ['write'] ['admin'] {'team': [1]}"
+
+
+async def test_every_replica_knows_a_task(url: str, design: type[TaskPeer]) -> None:
+    """A task can be read, answered and cancelled from every replica, by its owner only."""
+    async with replica(url, works=False) as first, replica(url, works=False) as second, replica(url):
+        peer, other = await design.connect(first, ADA), await design.connect(second, ADA)
+        stranger = await design.connect(second, Principal("eve"))
+        task_id = (await peer.start("order"))["taskId"]
+        await other.until(task_id, "input_required")
+        assert (await stranger.error("tasks/get", {"taskId": task_id}))["code"] == -32602
+        assert (await stranger.error("tasks/cancel", {"taskId": task_id}))["code"] == -32602
+        await other.result("tasks/cancel", {"taskId": task_id})
+        assert await peer.status(task_id) == "cancelled"
+
+
+async def test_a_question_is_answered_elsewhere(url: str, design: type[TaskPeer]) -> None:
+    """The answer reaches the worker, whichever replica takes it."""
+    async with replica(url, works=False) as server, replica(url):
+        peer = await design.connect(server, ADA)
+        task_id = (await peer.start("order"))["taskId"]
+        await peer.respond(task_id, {"action": "accept", "content": {"amount": 3}}, key="amount")
+        assert text_of(await peer.outcome(task_id)) == "ada ordered 3"
+
+
+async def test_an_answer_that_only_the_code_can_check(url: str) -> None:
+    """An answer that does not fit is asked for again, if another process asked."""
+    async with replica(url, works=False) as server, replica(url):
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("order"))["taskId"]
+        await peer.respond(task_id, {"action": "accept", "content": {"amount": "many"}}, key="amount")
+        await peer.respond(task_id, {"action": "accept", "content": {"amount": 2}}, key="amount")
+        assert text_of(await peer.outcome(task_id)) == "ada ordered 2"
+
+
+async def test_progress_reaches_the_client(url: str) -> None:
+    """Messages of a task that runs elsewhere reach the client that started it."""
+    async with replica(url, works=False) as server, replica(url):
+        peer = await RequestingPeer.connect(server, ADA)
+        await peer.start("order", _meta={"progressToken": 7})
+        assert (await peer.hear("notifications/progress"))["params"]["progressToken"] == 7
+        assert (await peer.hear("elicitation/create"))["params"]["message"] == "How many?"
+
+
+async def test_arguments_are_checked_first(url: str) -> None:
+    """Wrong arguments create no task: the client gets the error at once."""
+    async with replica(url, works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        reply = await peer.ask("tools/call", {"name": "halve", "arguments": {"part": "x"}})
+        assert reply["result"]["isError"] is True
+        assert await server.assembly.tasks.engine.of(None, 0, 10) == ()
+
+
+async def test_a_parked_task_frees_its_slot(url: str) -> None:
+    """A task that waits long is parked, and runs again from the start with its answers."""
+    runs: list[str] = []
+
+    @tool(task_support="optional", task_restart="resume")
+    async def pick(context: ToolContext) -> str:
+        """Ask twice."""
+        runs.append("run")
+        one = await context.ask(Amount, "One?", key="one")
+        two = await context.ask(Amount, "Two?", key="two")
+        return f"{one.amount} {two.amount}"
+
+    async with (
+        replica(url, pick, works=False) as server,
+        replica(url, pick, hold_seconds=0.05, concurrency=1) as worker,
+    ):
+        peer = await DirectedPeer.connect(server, ADA)
+        first, second = (await peer.start("pick"))["taskId"], (await peer.start("pick"))["taskId"]
+        await peer.until(first, "input_required")
+        await peer.until(second, "input_required")  # the first has freed the only slot
+        await until(lambda: not worker.handler.inflight)
+        for key in ("one", "two"):
+            await peer.until(first, "input_required")
+            await peer.respond(first, {"action": "accept", "content": {"amount": 4}}, key=key)
+        assert text_of(await peer.outcome(first)) == "4 4"
+        assert len(runs) >= 3
+
+
+async def test_a_parked_task_is_answered_by_a_response(url: str) -> None:
+    """The question of a parked task stays open for clients that answer it with a response."""
+    async with replica(url, works=False) as server, replica(url, hold_seconds=0.05) as worker:
+        peer = await RequestingPeer.connect(server, ADA)
+        task_id = (await peer.start("order"))["taskId"]
+        question = await peer.hear("elicitation/create")
+        await until(lambda: not worker.handler.inflight)
+        peer.answer(question, {"action": "accept", "content": {"amount": 5}})
+        assert text_of(await peer.outcome(task_id)) == "ada ordered 5"
+
+
+async def test_a_server_that_stops_returns_its_tasks(url: str) -> None:
+    """A task of a tool that may restart goes back into the queue, and another worker completes it."""
+    job = Job(task_restart="resume")
+    async with replica(url, Job(), works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        async with replica(url, job):
+            task_id = (await peer.start("job"))["taskId"]
+            await job.started.wait()
+        assert job.cancelled.is_set()
+        assert await peer.status(task_id) == "working"
+        again = Job(task_restart="resume")
+        again.release.set()
+        async with replica(url, again):
+            assert text_of(await peer.outcome(task_id)) == "done"
+
+
+async def test_a_tool_that_must_not_restart(url: str) -> None:
+    """A task of any other tool ends with its worker."""
+    job = Job()
+    async with replica(url, Job(), works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        async with replica(url, job):
+            task_id = (await peer.start("job"))["taskId"]
+            await job.started.wait()
+        outcome = await peer.outcome(task_id)
+        assert outcome["result"]["_meta"]["reason"] == "shutdown"
+
+
+async def test_nothing_is_stored_in_clear_text(tmp_path: Path) -> None:
+    """Arguments, principals, questions, answers and results cannot be read in the file."""
+
+    @tool(task_support="optional")
+    async def whisper(secret: str, context: ToolContext) -> str:
+        """Return a secret."""
+        await context.ask(Amount, "a-question-text", key="amount")
+        return f"a-result-of-{secret}"
+
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    async with replica(url, whisper) as server:
+        peer = await DirectedPeer.connect(server, Principal("a-subject-name"))
+        task_id = (await peer.start("whisper", {"secret": "an-argument"}))["taskId"]
+        await peer.until(task_id, "input_required")
+        await asyncio.to_thread(_refuse_words, tmp_path)
+        await peer.respond(task_id, {"action": "accept", "content": {"amount": 77}}, key="amount")
+        await peer.outcome(task_id)
+    _refuse_words(tmp_path)
+
+
+def _refuse_words(directory: Path) -> None:
+    for path in directory.glob("tasks.db*"):
+        if path.is_file():
+            data = path.read_bytes()
+            assert not [word for word in (b"an-argument", b"a-question", b"a-result", b"a-subject") if word in data]
+
+
+@pytest.mark.parametrize("column", ["owner", "tool", "call", "outcome", "message", "expires_at"])
+@pytest.mark.parametrize("change", ["swapped", "truncated", "pickled"])
+async def test_changed_rows_cannot_be_used(tmp_path: Path, column: str, change: str) -> None:
+    """A value that was swapped, truncated or replaced fails the task and nothing else."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    async with replica(url, works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        eve = await DirectedPeer.connect(server, Principal("eve"))
+        mine = (await peer.start("reveal"))["taskId"]
+        hers = (await eve.start("order"))["taskId"]
+        if column in ("outcome", "message"):
+            for one, task_id in ((peer, mine), (eve, hers)):
+                await one.result("tasks/cancel", {"taskId": task_id})
+        _change(tmp_path / "tasks.db", column, change, mine, hers)
+        async with replica(url):
+            for one, task_id in ((peer, mine), (eve, hers)):
+                reply = await one.ask("tasks/get", {"taskId": task_id})
+                assert "ada" not in str(reply if one is eve else "")
+            await until_idle(server)
+        assert "ada engines" not in str(await eve.ask("tasks/get", {"taskId": mine}))
+        assert "ada engines" not in str(await eve.ask("tasks/get", {"taskId": hers}))
+
+
+async def until_idle(server: ServerHost) -> None:
+    await until(lambda: not server.handler.inflight)
+
+
+def _change(path: Path, column: str, change: str, mine: str, hers: str) -> None:
+    pickled = b"cos\nsystem\n(S'touch /tmp/axolotl-was-here'\ntR."
+    with closing(sqlite3.connect(path)) as database:
+        values = [
+            database.execute(f"select {column} from tasks where id = ?", (one,)).fetchone()[0] for one in (mine, hers)
+        ]
+        for task_id, value in zip((mine, hers), reversed(values), strict=True):
+            changed: Any = value
+            if change == "truncated" and isinstance(value, bytes | str):
+                changed = value[:-3]
+            elif change == "pickled":
+                changed = pickled
+            database.execute(f"update tasks set {column} = ? where id = ?", (changed, task_id))
+        database.commit()

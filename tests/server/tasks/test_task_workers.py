@@ -1,0 +1,238 @@
+"""Workers that share a store: limits, lost workers, zombies, version skew and tidiness."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, UnknownCall
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.servers.task_engines import OpenEngine, opened, store_of
+
+DONE = Outcome("completed", None, b"{}")
+OWNER = b"owner"
+LONG_LEASE: Mapping[str, Any] = {"lease_seconds": 30.0}
+STORES = ("sqlite",)
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty store."""
+    with store_of(request.param) as place:
+        assert place is not None
+        yield place
+
+
+def task_of(tool: str = "render", ttl_seconds: float = 60) -> NewTask:
+    return NewTask(OWNER, tool, b"call", ttl_seconds)
+
+
+async def ended(engine: OpenEngine, task_id: str) -> Any:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            record = await engine.find(task_id, OWNER)
+            if record is None or not record.open:
+                return record
+            await asyncio.sleep(0.005)  # sleeps: another worker ends the task, which has no event here
+
+
+async def forget_workers(url: str) -> None:
+    """Let all workers look as if they had given no sign of life for long."""
+
+    def forget() -> None:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+            database.execute("update jobs set heartbeat = 0 where status = 'picked'")
+            database.commit()
+
+    await asyncio.to_thread(forget)
+
+
+class Gate:
+    """A run that waits until it is released."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.most = 0
+        self.release = asyncio.Event()
+        self.reasons: list[CancelReason] = []
+        self.writes: list[bool] = []
+
+    async def __call__(self, run: ITaskRun) -> None:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        stopped = asyncio.Event()
+
+        def stop(reason: CancelReason) -> None:
+            self.reasons.append(reason)
+            stopped.set()
+
+        run.token.on_cancel(stop)
+        waits = [asyncio.ensure_future(event.wait()) for event in (stopped, self.release)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        self.running -= 1
+        self.writes.append(await run.end(DONE))
+
+
+async def test_a_worker_runs_only_so_many(url: str) -> None:
+    """A worker takes no more tasks than it may run at once."""
+    gate = Gate()
+    async with opened("", gate, place=url, concurrency=3) as engine:
+        tasks = [await engine.submit(task_of()) for _ in range(10)]
+        await until(lambda: gate.running == 3)
+        gate.release.set()
+        for task in tasks:
+            assert (await ended(engine, task.id)).status == "completed"
+        assert gate.most == 3
+
+
+async def test_a_limit_holds_for_all_workers(url: str) -> None:
+    """The limit of a tool is not exceeded by several workers together."""
+    gate, tools = Gate(), {"render": 2, "cut": 0}
+    async with opened("", gate, place=url, tools=tools) as one, opened("", gate, place=url, tools=tools):
+        tasks = [await one.submit(task_of()) for _ in range(8)]
+        await until(lambda: gate.running == 2)
+        await asyncio.sleep(0.1)  # sleeps: gives the workers time to exceed the limit
+        assert gate.most == 2
+        gate.release.set()
+        for task in tasks:
+            assert (await ended(one, task.id)).status == "completed"
+        assert gate.most == 2
+
+
+async def test_a_lost_worker_is_replaced(url: str) -> None:
+    """The task of a worker that gives no sign of life runs again; the old run is stopped and writes nothing."""
+    old, new = Gate(), Gate()
+    new.release.set()
+    async with opened("", old, place=url, **LONG_LEASE) as zombie:
+        task = await zombie.submit(task_of())
+        await until(lambda: old.running == 1)
+        await zombie.end_work()
+        await forget_workers(url)
+        async with opened("", new, place=url, **LONG_LEASE) as engine:
+            record = await ended(engine, task.id)
+            assert (record.status, record.run) == ("completed", 2)
+        await until(lambda: bool(old.writes))
+        assert (old.reasons, old.writes) in (([CancelReason.LOST], [False]), ([CancelReason.CLIENT], [False]))
+
+
+async def test_a_task_that_must_not_restart_fails(url: str) -> None:
+    """A task of a tool that must not restart fails if its worker is lost."""
+    old, new = Gate(), Gate()
+    async with opened("", old, place=url, **LONG_LEASE) as zombie:
+        task = await zombie.submit(task_of())
+        await until(lambda: old.running == 1)
+        await zombie.end_work()
+        await forget_workers(url)
+        async with opened("", new, place=url, works=False, **LONG_LEASE) as engine:
+            engine.restartable = False
+            engine.begin_work()
+            record = await ended(engine, task.id)
+            assert (record.status, record.message) == ("failed", "The worker that ran it is gone")
+            assert new.most == 0
+
+
+async def test_a_task_that_kills_its_workers_fails(url: str) -> None:
+    """After too many lost workers a task is not tried again."""
+    gates = [Gate() for _ in range(3)]
+    async with opened("", gates[0], place=url, max_runs=2, **LONG_LEASE) as first:
+        task = await first.submit(task_of())
+        await until(lambda: gates[0].running == 1)
+        await first.end_work()
+        await forget_workers(url)
+        async with opened("", gates[1], place=url, max_runs=2, **LONG_LEASE) as second:
+            await until(lambda: gates[1].running == 1)
+            await second.end_work()
+            await forget_workers(url)
+            async with opened("", gates[2], place=url, max_runs=2, **LONG_LEASE) as third:
+                assert (await ended(third, task.id)).status == "failed"
+                assert gates[2].most == 0
+
+
+async def test_a_worker_takes_only_tasks_of_its_tools(url: str) -> None:
+    """A task of a tool that no worker has waits."""
+    gate = Gate()
+    gate.release.set()
+    async with opened("", gate, place=url, tools={"render": 0}) as engine:
+        other = await engine.submit(task_of("cut"))
+        assert (await ended(engine, (await engine.submit(task_of())).id)).status == "completed"
+        record = await engine.find(other.id, OWNER)
+        assert record is not None
+        assert (record.status, record.run) == ("working", 0)
+        async with opened("", gate, place=url, tools={"cut": 0}):
+            assert (await ended(engine, other.id)).status == "completed"
+
+
+async def test_a_call_of_another_version_waits(url: str) -> None:
+    """A worker returns a call that it does not understand, and another one runs it."""
+    tried: list[str] = []
+
+    async def refuse(run: ITaskRun) -> None:
+        tried.append(run.record.id)
+        raise UnknownCall("another version")
+
+    gate = Gate()
+    gate.release.set()
+    async with opened("", refuse, place=url, lease_seconds=0.2) as engine:
+        task = await engine.submit(task_of())
+        await until(lambda: tried == [task.id])
+        await engine.end_work()
+        async with opened("", gate, place=url, lease_seconds=0.2):
+            assert (await ended(engine, task.id)).status == "completed"
+
+
+async def test_answers_and_values_survive_a_worker(url: str) -> None:
+    """A later run knows the answers and the values of earlier ones."""
+    question = TaskQuestion("elicitation/create", {}, "digest")
+    seen: list[Any] = []
+
+    async def ask(run: ITaskRun) -> None:
+        await run.keep("charge", b"receipt")
+        await run.ask("amount", question)
+        await asyncio.Event().wait()
+
+    async def finish(run: ITaskRun) -> None:
+        seen.append((run.record.run, dict(run.answers), dict(run.kept)))
+        await run.end(DONE)
+
+    async with opened("", ask, place=url, **LONG_LEASE) as zombie:
+        task = await zombie.submit(task_of())
+        await until_asked(zombie, task.id)
+        await zombie.answer(task.id, OWNER, {"amount": b"3"})
+        await zombie.end_work()
+        await forget_workers(url)
+        async with opened("", finish, place=url, **LONG_LEASE) as engine:
+            await ended(engine, task.id)
+    assert seen == [(2, {"amount": b"3"}, {"charge": b"receipt"})]
+
+
+async def until_asked(engine: OpenEngine, task_id: str) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            record = await engine.find(task_id, OWNER)
+            if record is not None and record.status == "input_required":
+                return
+            await asyncio.sleep(0.005)  # sleeps: the store has no event for a question
+
+
+async def test_a_task_without_a_job_is_found(url: str) -> None:
+    """A task that has lost its place in the queue gets a new one."""
+    gate = Gate()
+    gate.release.set()
+    async with opened("", gate, place=url, works=False) as engine:
+        task = await engine.submit(task_of())
+        await asyncio.to_thread(_delete_jobs, url)
+        await engine.tidy()
+        engine.begin_work()
+        assert (await ended(engine, task.id)).status == "completed"
+
+
+def _delete_jobs(url: str) -> None:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+        database.execute("delete from jobs")
+        database.commit()
