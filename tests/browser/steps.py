@@ -47,6 +47,14 @@ async def errors(page: Page) -> dict[str, str]:
     return found
 
 
+async def copied(page: Page, name: str) -> str:
+    """Copy the call in the form, and return the clipboard."""
+    await page.tab_to(f"Copy as {name}")
+    await page.press("Enter")
+    await page.until("document.querySelector('.panel .copy [role=status]').innerText === 'Copied.'")
+    return str(await page.evaluate("navigator.clipboard.readText()"))
+
+
 async def open_console(page: Page, link: str) -> Page:
     """Open the console with a link, and wait until its features are listed."""
     page.complaints.clear()

@@ -1,13 +1,17 @@
 """Access to the console in a browser: the link, sign-in, hostile texts, and the security policy."""
 
+import asyncio
 import json
+import os
 from hashlib import sha256
 
+import httpx2
 import pytest
 
 from tests.browser.chromium import Browser, Page
 from tests.browser.sample import HOSTILE, Container
-from tests.browser.steps import choose, open_console, outcome
+from tests.browser.steps import choose, copied, open_console, outcome
+from tests.support.peers.wire import call, mirrored
 from tests.support.servers.console_server import ConsoleServer, serving_console
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -31,6 +35,14 @@ async def test_the_link(browser: Browser) -> None:
         assert await page.evaluate("document.querySelector('#gate').hidden")
         await page.goto(f"{server.url}/console")
         await page.until("document.querySelectorAll('.entry').length >= 13")
+
+
+async def printed(command: str, **environment: str) -> str:
+    """Run a command in a shell, and return what it prints."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_shell(command, env={**os.environ, **environment}, stdout=pipe)
+    output, _ = await process.communicate()
+    return output.decode()
 
 
 async def sign_in(page: Page, token: str) -> None:
@@ -60,6 +72,10 @@ async def test_sign_in_and_out(browser: Browser) -> None:
         await page.press("Enter")
         assert "Hello, Ann!" in await outcome(page, "ok")
         await page.until("document.querySelector('#calls tr[data-kind=tool]')?.innerText.includes('ann')")
+        await page.allow_clipboard()
+        command = await copied(page, "curl")
+        assert KEY not in command
+        assert "Hello, Ann!" in await printed(command, AXOLOTL_TOKEN=KEY)
         await page.evaluate("document.querySelector('#sign-out').click()")
         await page.until("document.querySelector('#connection').dataset.state === 'refused'")
         left = await page.evaluate("document.body.innerText")
@@ -98,7 +114,14 @@ async def test_refused_calls(page: Page, status: int, words: str) -> None:
 
 
 async def test_hostile_names(page: Page, kitchen: ConsoleServer) -> None:
-    """HTML in names, filters, results, copies, addresses and the list of calls is shown as text."""
+    """HTML in results, addresses, and names of clients and tools in the list of calls is shown as text."""
+    request = json.loads(call(HOSTILE))
+    request["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = {"name": HOSTILE, "version": "1"}
+    async with httpx2.AsyncClient() as other:
+        await other.post(f"{kitchen.url}/mcp", json=request, headers=mirrored(name=HOSTILE))
+    row = await page.until("document.querySelector('#calls tr[data-kind=missing]')?.innerText")
+    assert row.count(HOSTILE) == 2
+    await page.until("document.querySelector('#sessions').textContent.includes('onerror')")
     await choose(page, "hostile")
     await page.press("ArrowDown")
     await page.press("Enter")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.chromium import Browser, Page
 from tests.browser.shop import Finish
-from tests.browser.steps import choose, enter, outcome
+from tests.browser.steps import choose, copied, enter, outcome
 from tests.support.peers.wire import call, mirrored
 from tests.support.servers.console_server import ConsoleServer
 
@@ -173,14 +173,6 @@ async def test_history(counter: Page) -> None:
     assert await counter.evaluate("document.querySelector('.arguments input[type=password]').value") == ""
 
 
-async def copied(page: Page, name: str) -> str:
-    """Copy the call in the form, and return the clipboard."""
-    await page.tab_to(f"Copy as {name}")
-    await page.press("Enter")
-    await page.until("document.querySelector('.panel .copy [role=status]').innerText === 'Copied.'")
-    return str(await page.evaluate("navigator.clipboard.readText()"))
-
-
 async def run(directory: Path, *command: str) -> str:
     """Run a command, and return what it prints."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
@@ -196,16 +188,19 @@ async def test_copies(counter: Page, tmp_path: Path) -> None:
     """A call is copied as a curl command, as `axolotl call` and as a test, which all work when they are run."""
     await counter.allow_clipboard()
     await choose(counter, "search_products")
-    await counter.write("it's a \u201cfilter\u201d; $HOME \\")
+    await counter.write("filter")
     await counter.tab_to("send tenant", most=1)
-    await counter.press("Space")
+    await counter.tab_to("tenant", most=1)
+    tenant = "it's “eu”; $HOME `id` \\"
+    await enter(counter, tenant)
     curl = await copied(counter, "curl")
-    assert "-H 'Mcp-Param-Tenant: eu'" in curl
-    assert '"isError":true' not in (answer := await run(tmp_path, "sh", "-c", curl))
-    assert '"result"' in answer, answer
+    assert "-H 'Mcp-Param-Tenant: =?base64?" in curl
+    answer = json.loads(await run(tmp_path, "sh", "-c", curl))
+    assert answer["result"]["structuredContent"] == [f"{tenant}: Water filter"]
     command = await copied(counter, "axolotl call")
     assert command.startswith("axolotl call tests.browser.shop:Container search_products ")
-    assert (await run(tmp_path, "sh", "-c", f"{command} --json")).strip() != ""
+    result = json.loads(await run(tmp_path, "sh", "-c", f"{command} --json"))
+    assert result["structuredContent"] == [f"{tenant}: Water filter"]
     test = tmp_path / "test_copied.py"
     test.write_text(await copied(counter, "pytest"))
     printed = await run(tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test))

@@ -9,7 +9,7 @@ const FEATURE_METHODS = new Set(["tools/call", "prompts/get", "resources/read"])
 const QUIET_KINDS = new Set(["completion"]);
 
 export class Calls {
-  // `featureOf(key)` returns a feature, `onOpen(key, text)` opens it and fills in arguments, `server()` is for copies.
+  // `featureOf(key)` returns a feature, `onOpen(key, text)` opens it and fills in arguments, `server` is for copies.
   constructor({ featureOf, onOpen, server }) {
     this.featureOf = featureOf;
     this.onOpen = onOpen;
@@ -142,7 +142,7 @@ export class Calls {
       ["result", record.result_bytes === undefined ? null : bytes(record.result_bytes)],
       ["reference", record.reference ? el("code", {}, record.reference) : null],
       ["arguments", text ? el("code", {}, text) : null],
-    ]), actions, feature && text ? copyLine(feature, this.server(), () => text) : null));
+    ]), actions, feature && text ? copyLine(feature, this.server, () => text) : null));
     row.details.hidden = !this.matches(row);
     row.line.after(row.details);
   }

@@ -25,10 +25,13 @@ class Page {
   constructor() {
     this.access = new Access();
     this.client = new McpClient(this.access);
+    const { access, client } = this;
+    // What panels and copies of calls need to know about the server; completed when its state is loaded.
+    this.server = { client, target: null, principal: null, get signedIn() { return Boolean(access.token); } };
     this.offer = new Offer((key) => this.visit(key));
     this.activity = new Activity({
       featureOf: (key) => this.offer.featureOf(key), onOpen: (key, text) => this.visit(key, text),
-      onLatency: (key) => this.panels.get(key)?.showLatencies(this.activity.latenciesOf(key)), server: () => this.server(),
+      onLatency: (key) => this.panels.get(key)?.showLatencies(this.activity.latenciesOf(key)), server: this.server,
     });
     this.live = new Live(this.access, { onMessage: (message) => this.receive(message), onState: (state, reason) => this.showConnection(state, reason) });
     this.state = null;
@@ -123,6 +126,7 @@ class Page {
       const state = parse(await response.text());
       if (isStale()) return;
       this.client.protocol = state.protocol;
+      Object.assign(this.server, { target: state.target, principal: state.principal });
       this.state = state;
       this.showServer(state);
       const groups = await loadGroups(this.client, state);
@@ -147,12 +151,6 @@ class Page {
     if (documentation) find("#documentation").href = documentation;
   }
 
-  // What copies of a call need to know about the server.
-  server() {
-    const { target, principal } = this.state;
-    return { client: this.client, target, principal, signedIn: Boolean(this.access.token) };
-  }
-
   // A panel whose feature is unchanged keeps the entered values, even after a restart of the server.
   forgetChanged() {
     const contract = ({ schema, description, title }) => JSON.stringify([schema, description, title]);
@@ -175,7 +173,7 @@ class Page {
   choose(key) {
     const feature = this.offer.featureOf(key);
     if (!feature) return this.showNothing(key);
-    const panel = this.panels.get(key) ?? new Panel(feature, this.server(), this.activity.latenciesOf(key), () => this.live.restart());
+    const panel = this.panels.get(key) ?? new Panel(feature, this.server, this.activity.latenciesOf(key), () => this.live.restart());
     this.panels.delete(key);
     this.panels.set(key, panel);
     this.trimPanels();
