@@ -1,20 +1,31 @@
-"""`axolotl auth`: API keys for clients without an authorization server."""
+"""`axolotl auth`: API keys for clients, and a diagnosis of tokens and issuers."""
 
+import os
 import re
-from typing import Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.options import AsJson
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, Target
+
+if TYPE_CHECKING:
+    from axolotl_core.protocol.identity import Principal
+    from axolotl_server.authentication.diagnosis import AuthFinding
+    from axolotl_server.host import ServerHost
 
 _BYTES = 32
 
-auth = typer.Typer(name="auth", no_args_is_help=True, help="Create API keys for clients.")
+auth = typer.Typer(
+    name="auth", no_args_is_help=True, help="Create API keys for clients, and find out why tokens are refused."
+)
 
 
 @auth.callback()
 def start() -> None:
-    """Create API keys for clients."""
+    """Create API keys for clients, and find out why tokens are refused."""
 
 
 @auth.command("hash-key")
@@ -45,3 +56,125 @@ def hash_key(
         return
     typer.echo(f"For the client (shown only once):\n\n  {key}\n")
     typer.echo(f'For axolotl.toml:\n\n  [auth.api_keys.{name}]\n  hash = "{digest_of(key)}"')
+
+
+class DoctorForm(StrEnum):
+    """The forms of the diagnosis."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+_MAX_TOKEN_BYTES = 16 * 1024
+
+
+@auth.command("doctor")
+def doctor(
+    target: Target = None,
+    *,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="The URL that clients use.")] = None,
+    token_env: Annotated[
+        str | None, typer.Option("--token-env", metavar="VAR", help="An environment variable with a token.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="A file with a token.")
+    ] = None,
+    form: Annotated[DoctorForm, typer.Option("--format", help="The form of the report.")] = DoctorForm.TABLE,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Explain every problem, not only the first.")
+    ] = False,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+) -> None:
+    """Check settings, issuers, keys, a token, a running server and the policy, and explain the first problem.
+
+    The exit code is 0 if all is well, 1 for a problem, 2 for a mistake in the settings, 3 if nobody answers.
+    """
+    from axolotl_cli.runtime import with_host
+    from axolotl_cli.target import resolve_target
+
+    token = _read_token(token_env, token_file)
+    chosen = resolve_target(target, None, files=FileOptions(env_file, settings, profile))
+
+    async def work(host: "ServerHost") -> "list[tuple[AuthFinding, str]]":
+        return await _diagnose(host, url, token)
+
+    findings = with_host(chosen, work, is_audited=False)
+    _print_findings(findings, form, verbose)
+    problem = next((finding for finding, _ in findings if finding.state == "problem"), None)
+    raise typer.Exit(ExitCode.DONE if problem is None else problem.code)
+
+
+def _read_token(variable: str | None, file: Path | None) -> str | None:
+    """Read the token, which is never an argument: other users of the machine can see those."""
+    if variable is not None and file is not None:
+        raise typer.BadParameter("give one of them", param_hint="--token-env and --token-file")
+    if variable is not None:
+        text = os.environ.get(variable)
+        if not text:
+            raise typer.BadParameter(f"the variable {variable} is not set", param_hint="--token-env")
+        return text.strip()
+    if file is None:
+        return None
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_MAX_TOKEN_BYTES).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        raise typer.BadParameter(f"{file} cannot be read", param_hint="--token-file") from None
+
+
+async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "list[tuple[AuthFinding, str]]":
+    """Run the checks; give each finding with the place of its setting."""
+    from axolotl_cli.text import counted
+    from axolotl_cli.views.offer import counts, describe_for
+    from axolotl_server.authentication.diagnosis import AuthDiagnosis
+    from axolotl_server.authentication.fetcher import HttpFetcher
+
+    async def offer(principal: "Principal") -> str:
+        seen = ", ".join(counted(counts(await describe_for(principal, host))))
+        authorization = host.catalogue.authorization
+        if authorization is None:
+            return f"sees {seen}: authorization is off"
+        specs = [binding.spec for binding in host.catalogue.bindings()]
+        rules = dict.fromkeys([(await authorization.decide(principal, spec)).rule for spec in specs])
+        return f"sees {seen}; its tools are decided by: {', '.join(rules) or 'nothing'}"
+
+    auth_settings = host.settings.auth
+    fetcher = HttpFetcher(auth_settings.timeout_seconds, auth_settings.fetch_max_bytes)
+    diagnosis = AuthDiagnosis(auth_settings, fetcher, url=url, token=token, offer=offer)
+    try:
+        return [(finding, _place_of(finding, host)) async for finding in diagnosis.findings()]
+    finally:
+        await fetcher.close()
+
+
+def _place_of(finding: "AuthFinding", host: "ServerHost") -> str:
+    if finding.setting is None:
+        return ""
+    keys = tuple(finding.setting.split(".")) if "." in finding.setting else ("auth", finding.setting)
+    return f"{'.'.join(keys)} ({host.loaded_settings.origin_of(keys)})"
+
+
+def _print_findings(findings: "list[tuple[AuthFinding, str]]", form: DoctorForm, verbose: bool) -> None:
+    if form == DoctorForm.JSON:
+        from axolotl_cli.output import print_json
+
+        shown = [
+            {"check": one.check, "state": one.state, "text": one.text, "setting": place} for one, place in findings
+        ]
+        print_json({"findings": shown})
+        return
+    from axolotl_cli.text import one_line
+
+    for finding, _ in findings[: None if verbose else _MAX_LINES]:
+        text = finding.text if finding.state != "problem" else "see below"
+        typer.echo(one_line(f"{finding.state:<8} {finding.check}: {text}"))
+    problems = [(finding, place) for finding, place in findings if finding.state == "problem"]
+    for finding, place in problems if verbose else problems[:1]:
+        typer.echo(one_line(f"\n{finding.check}: {finding.text}".lstrip("\n")))
+        if place:
+            typer.echo(f"setting: {place}")
+
+
+_MAX_LINES = 20

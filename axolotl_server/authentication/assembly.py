@@ -30,7 +30,9 @@ class MadeGate(NamedTuple):
     close: Callable[[], Awaitable[None]]
 
 
-class _MadeVerifier(NamedTuple):
+class MadeVerifier(NamedTuple):
+    """A verifier of tokens and the function that closes it."""
+
     verifier: ITokenVerifier | None
     cache_seconds: float
     """How long its answers are cached unless auth.token_cache_seconds is set."""
@@ -46,7 +48,7 @@ def make_gate(
     on_rejected: OnRejected | None = None,
 ) -> MadeGate:
     """Make the gate; raises ConfigurationError if there is no verifier, if there are two, or if an extra is missing."""
-    made = _verifier(settings, given)
+    made = make_verifier(settings, given)
     verifier = ApiKeyVerifier(settings.api_keys, made.verifier) if settings.api_keys else made.verifier
     if verifier is None:
         raise ConfigurationError(
@@ -66,14 +68,15 @@ def make_gate(
     return MadeGate(gate, made.ping, made.depends_on_others, made.close)
 
 
-def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVerifier:
+def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -> MadeVerifier:
+    """Make the verifier of tokens, if the settings or the container have one; raises ConfigurationError for two."""
     if given is not None:
         if settings.issuers or settings.introspection_url:
             raise ConfigurationError(
                 "There are two verifiers: the container's role token_verifier, and auth.issuers or "
                 "auth.introspection_url in the settings; keep one"
             )
-        return _MadeVerifier(given, 0.0, _close_nothing, depends_on_others=True)
+        return MadeVerifier(given, 0.0, _close_nothing, depends_on_others=True)
     try:
         if settings.introspection_url is not None:
             return _introspection(settings)
@@ -83,23 +86,23 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVeri
         if error.name != "jwt":
             raise
         raise ConfigurationError.missing_extra("Setting auth.issuers", "auth") from None
-    return _MadeVerifier(None, _SIGNATURE_CACHE_SECONDS, _close_nothing)
+    return MadeVerifier(None, _SIGNATURE_CACHE_SECONDS, _close_nothing)
 
 
-def _introspection(settings: AuthSettings) -> _MadeVerifier:
+def _introspection(settings: AuthSettings) -> MadeVerifier:
     from axolotl_server.authentication.introspection import MAX_RUNNING, IntrospectionVerifier
 
     fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=MAX_RUNNING)
     verifier = IntrospectionVerifier(settings, fetcher)
-    return _MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close, depends_on_others=True)
+    return MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close, depends_on_others=True)
 
 
-def _signatures(settings: AuthSettings) -> _MadeVerifier:
+def _signatures(settings: AuthSettings) -> MadeVerifier:
     from axolotl_server.authentication.jwt_verifier import JwtVerifier, SharedSecret
 
     if settings.hmac_secret is not None:
         secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
-        return _MadeVerifier(
+        return MadeVerifier(
             JwtVerifier(settings, {settings.issuers[0]: secret}), _SIGNATURE_CACHE_SECONDS, _close_nothing
         )
     keys, close = _public_keys(settings)
@@ -109,7 +112,7 @@ def _signatures(settings: AuthSettings) -> _MadeVerifier:
         await verifier.close()
         await close()
 
-    return _MadeVerifier(verifier, _SIGNATURE_CACHE_SECONDS, close_all, verifier.ping)
+    return MadeVerifier(verifier, _SIGNATURE_CACHE_SECONDS, close_all, verifier.ping)
 
 
 def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[], Awaitable[None]]]":

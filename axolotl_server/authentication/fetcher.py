@@ -1,7 +1,8 @@
 """HTTP requests to token issuers: one deadline, a limited size, no redirects."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,6 +12,10 @@ from axolotl_server.urls import check_url, is_loopback
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
+
+
+ResponseT = TypeVar("ResponseT")
+_Read: TypeAlias = "Callable[[AsyncClient, str, str, dict[str, Any]], Awaitable[ResponseT]]"
 
 
 class Unavailable(AxolotlError):
@@ -41,12 +46,22 @@ class HttpFetcher:
         headers = {} if authorization is None else {"Authorization": authorization}
         return await self._fetch("POST", url, data=form, headers=headers)
 
+    async def probe(self, url: str) -> tuple[int, Mapping[str, str]]:
+        """Send an empty message without a token; return the status and the headers of the response."""
+        return await self._send("POST", url, self._head, json={})
+
     async def close(self) -> None:
         """Close all connections."""
         for client in self._clients or ():
             await client.aclose()
 
     async def _fetch(self, method: str, url: str, **content: Any) -> dict[str, Any]:
+        try:
+            return msgspec.json.decode(await self._send(method, url, self._read, **content), type=dict[str, Any])
+        except msgspec.DecodeError:
+            raise Unavailable(f"{_without_secrets(url)} answered with something that is not a JSON object") from None
+
+    async def _send(self, method: str, url: str, read: "_Read[ResponseT]", **content: Any) -> ResponseT:
         async with self._loading:
             if self._clients is None:
                 self._clients = await asyncio.to_thread(self._make_clients)
@@ -58,16 +73,19 @@ class HttpFetcher:
             check_url(url)
             client = local if is_loopback(urlsplit(url).hostname or "") else remote
             async with asyncio.timeout(self._timeout_seconds), self._free_connections:
-                body = await self._read(client, method, url, content)
-            return msgspec.json.decode(body, type=dict[str, Any])
+                return await read(client, method, url, content)
         except TimeoutError:
             raise Unavailable(f"{place} gave no answer within {self._timeout_seconds:g} seconds") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise Unavailable(f"{place} cannot be reached ({type(error).__name__})") from None
-        except msgspec.DecodeError:
-            raise Unavailable(f"{place} answered with something that is not a JSON object") from None
         except ValueError:
             raise Unavailable(f"{place} is not an allowed address: use https, or http on this machine") from None
+
+    async def _head(
+        self, client: "AsyncClient", method: str, url: str, content: dict[str, Any]
+    ) -> tuple[int, Mapping[str, str]]:
+        async with client.stream(method, url, **content) as response:
+            return response.status_code, dict(response.headers)
 
     async def _read(self, client: "AsyncClient", method: str, url: str, content: dict[str, Any]) -> bytes:
         async with client.stream(method, url, **content) as response:

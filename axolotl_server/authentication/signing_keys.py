@@ -59,7 +59,7 @@ class DiscoveredKeys:
         return url
 
     async def _metadata(self) -> dict[str, Any]:
-        *others, last = _metadata_urls(self._issuer)
+        *others, last = metadata_urls(self._issuer)
         for url in others:
             try:
                 return await self._fetcher.get(url)
@@ -96,7 +96,7 @@ class FileKeys:
             raise Unavailable(f"{self._path} is not a JSON object") from None
 
 
-def _metadata_urls(issuer: str) -> tuple[str, str, str]:
+def metadata_urls(issuer: str) -> tuple[str, str, str]:
     """Return the URLs at which an issuer may publish its metadata, the most common first."""
     parts = urlsplit(issuer)
     root, path = f"{parts.scheme}://{parts.netloc}/.well-known", parts.path.rstrip("/")
@@ -191,7 +191,7 @@ class KeySet:
     async def _replace_keys(self) -> None:
         wait = min(_RETRY_SECONDS, self._refresh_seconds)
         try:
-            self._keys = _usable((await self._source.load()).get("keys"))
+            self._keys = usable_keys((await self._source.load()).get("keys"))
             self._parsed.clear()
             self._outdated_at = self._monotonic() + self._cache_seconds
             self._problem = None
@@ -223,7 +223,7 @@ class KeySet:
         return parsed
 
 
-def _usable(keys: Any) -> list[dict[str, Any]]:
+def usable_keys(keys: Any) -> list[dict[str, Any]]:
     """Choose the keys that may verify a signature; raises Unavailable if there are none, or far too many."""
     if not isinstance(keys, list) or len(keys) > _MAX_KEYS:
         raise Unavailable("what the issuer publishes is not a set of keys")

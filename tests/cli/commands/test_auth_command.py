@@ -5,6 +5,7 @@ import re
 import tomllib
 from typing import Any
 
+import jwt
 import pytest
 
 from tests.cli.conftest import CommandLine
@@ -99,3 +100,33 @@ def test_imports_without_authentication() -> None:
     assert modules.isdisjoint(
         {"jwt", "httpx2", "axolotl_server.authentication.gate", "axolotl_server.authentication.assembly"}
     )
+
+
+def test_doctor(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report fits on a screen, names the setting with its line, and never contains the token."""
+    cli.write(
+        "axolotl.toml",
+        '[auth]\nresource = "https://mcp.example.com/mcp"\nissuers = ["https://issuer.example"]\n'
+        'hmac_secret = "0123456789012345678901234567890123456789"\n',
+    )
+    monkeypatch.setenv("TOKEN", "secret-token")
+    target = "tests.support.containers.command_containers:Container"
+    answer = cli("auth", "doctor", target, "--token-env", "TOKEN")
+    assert answer.code == 1
+    assert "token: the token is not a JWT" in answer.stdout
+    assert "setting: auth.introspection_url" in answer.stdout
+    assert len(answer.stdout.splitlines()) <= 24
+    assert "secret-token" not in answer.stdout + answer.stderr
+    wrong = cli("auth", "doctor", target, "--url", "https://other.example/mcp", "--format", "json")
+    assert wrong.code == 2
+    assert json.loads(wrong.stdout)["findings"][0]["setting"] == "auth.resource (axolotl.toml:2)"
+    fine = cli("auth", "doctor", target)
+    assert (fine.code, "problem" in fine.stdout) == (0, False)
+    claims = {"iss": "https://issuer.example", "aud": "https://mcp.example.com/mcp", "sub": "ada", "exp": 2**33}
+    cli.write("token", jwt.encode(claims, "0123456789012345678901234567890123456789", "HS256") + "\n")
+    seen = cli("auth", "doctor", target, "--token-file", "token").stdout.splitlines()
+    assert [line for line in seen if "policy" in line] == [
+        "ok       policy: sees 6 tools; its tools are decided by: default"
+    ]
+    assert cli("auth", "doctor", target, "--token-env", "NOWHERE").code == 2
+    assert cli("auth", "doctor", target, "--token-file", "nowhere").code == 2
