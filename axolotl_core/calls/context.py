@@ -4,6 +4,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
+from inspect import isawaitable
+from secrets import token_hex
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
@@ -12,6 +14,7 @@ from pydantic import BaseModel
 
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.calls.scope import CallScope, Scoped
+from axolotl_core.calls.steps import KeptStep, once_key, read_step, write_step
 from axolotl_core.errors import MissingCapability
 from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal, RequestId
 from axolotl_core.protocol.messages import LogLevel, TraceContext
@@ -78,6 +81,18 @@ class ICaller(Protocol):
         """
         ...
 
+    async def recall(self, context: "ToolContext", key: str) -> KeptStep:
+        """Return what earlier runs of this call know about a step."""
+        ...
+
+    async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
+        """Store the result of a step, as JSON, for later runs of this call.
+
+        Raises:
+            ToolError: if there is no room for it.
+        """
+        ...
+
     def url_completed(self, reference: str) -> None:
         """Notify the client that the user has finished with a page, if the revision supports that."""
         ...
@@ -114,6 +129,12 @@ class _Nobody:
         self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         raise MissingCapability("There is no caller to ask", question.requires)
+
+    async def recall(self, context: "ToolContext", key: str) -> KeptStep:
+        return KeptStep(once_key(token_hex(16), key))
+
+    async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
+        return
 
     def url_completed(self, reference: str) -> None:
         return
@@ -271,6 +292,32 @@ class ToolContext(msgspec.Struct, eq=False):
             MissingCapability: if the client does not support roots.
         """
         return await self.caller.ask(self, roots_question(), read_roots, key)
+
+    @overload
+    async def step(
+        self, key: str, work: Callable[[str], Awaitable[ValueT] | ValueT], *, model: type[ValueT]
+    ) -> ValueT: ...
+    @overload
+    async def step(self, key: str, work: Callable[[str], Any]) -> Any: ...
+    async def step(self, key: str, work: Callable[[str], Any], *, model: Any = None) -> Any:
+        """Do work once, although the code may run again from the start: after a question, or on another worker.
+
+        The result of `work` is stored as JSON under a key that is unique within the call. A later run of the same call
+        gets the stored result and does not repeat the work. `work` gets a string that is the same in every run and
+        that nothing else shares: pass it to an upstream service as its idempotency key, because the process can end
+        after the work and before its result is stored. Failures are not stored. `model` is the type of the result; any
+        JSON value without it.
+
+        Raises:
+            ToolError: if the result is too large to be stored, or a stored result does not fit `model`.
+        """
+        kept = await self.caller.recall(self, key)
+        if kept.value is not None:
+            return read_step(key, kept.value, model)
+        done = work(kept.once)
+        written = write_step(key, await done if isawaitable(done) else done, model)
+        await self.caller.keep(self, key, written)
+        return read_step(key, written, model)
 
     @property
     def can_ask(self) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import CallScope, Entered
+from axolotl_core.calls.steps import KeptStep
 from axolotl_core.errors import MissingCapability, ToolError
 from axolotl_core.features.feature import IFeature
 from axolotl_core.output import WriteOutput, bounded
@@ -285,6 +286,12 @@ class _PipeCaller:
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         raise MissingCapability("Code that runs in a tool process cannot ask its caller", question.requires)
+
+    async def recall(self, context: ToolContext, key: str) -> KeptStep:
+        raise RuntimeError("Code that runs in a tool process has no steps; run it in the server")
+
+    async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
+        raise RuntimeError("Code that runs in a tool process has no steps; run it in the server")
 
     async def visible_tools(self) -> tuple[ITool[Any, Any], ...]:
         raise RuntimeError("Code that runs in a tool process cannot list the tools of its caller; run it in the server")

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.steps import KeptStep
 from axolotl_core.errors import InvalidParams, ToolCancelled
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import (
@@ -57,6 +58,8 @@ class Request(msgspec.Struct, eq=False):
     """How to ask the caller, if not in the way of the revision."""
     rounds: "Rounds | None" = None
     """The questions and answers so far, if the revision asks in rounds."""
+    kept: dict[str, bytes] | None = None
+    """The results of steps, if they stay in memory."""
     questions: dict[int, asyncio.Future[Any]] | None = None
     """The questions to the client on behalf of this request, by the ID of the server's request."""
     held_progress: dict[str, object] | None = None
@@ -155,6 +158,14 @@ class Request(msgspec.Struct, eq=False):
         """Ask in the way of the revision; the code may run in any thread."""
         self._raise_if_ended(context)
         return await self._run_in_loop(self._ask_in_loop(context, question, read, key))
+
+    async def recall(self, context: ToolContext, key: str) -> KeptStep:
+        """Return what earlier runs know about a step; the code may run in any thread."""
+        return await self._run_in_loop((self.asking or self.era.asking).recall(self, context, key))
+
+    async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
+        """Store the result of a step; the code may run in any thread."""
+        await self._run_in_loop((self.asking or self.era.asking).keep(self, context, key, value))
 
     def url_completed(self, reference: str) -> None:
         """Notify the client that the user has finished on a page, if the revision has that notification."""

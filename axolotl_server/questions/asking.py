@@ -4,10 +4,11 @@ import asyncio
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.steps import KeptStep, once_key
 from axolotl_core.errors import Declined, InputRequired, MissingCapability, ToolError
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.versions import Revision
@@ -128,6 +129,9 @@ def _unsupported(problem: str, question: Question, revision: Revision) -> Missin
 
 AnswerT = TypeVar("AnswerT")
 
+CALL_KEY: Final = ""
+"""Where the key of a call is kept among the results of its steps, whose own keys are not empty."""
+
 _METHODS_WITH_ROUNDS = frozenset({"tools/call", "prompts/get", "resources/read"})
 """The methods whose result can be a question."""
 
@@ -143,6 +147,17 @@ class IAsking(ABC):
 
         It raises MissingCapability if the client cannot be asked this, and Declined if there is no answer.
         """
+
+    async def recall(self, request: Request, call: ToolContext, key: str) -> KeptStep:
+        """Return what earlier runs of the call know about a step. Without other runs, results stay with the request."""
+        if request.kept is None:
+            request.kept = {CALL_KEY: secrets.token_hex(16).encode()}
+        return KeptStep(once_key(request.kept[CALL_KEY].decode(), key), request.kept.get(key))
+
+    async def keep(self, request: Request, call: ToolContext, key: str, value: bytes) -> None:
+        """Store the result of a step for later runs of the call, or raise ToolError if there is no room for it."""
+        assert request.kept is not None
+        request.kept[key] = value
 
 
 class AskingByRequest(IAsking):
@@ -220,6 +235,19 @@ class AskingInRounds(IAsking):
             raise
         rounds.keep_answer(key)
         return answer
+
+    async def recall(self, request: Request, call: ToolContext, key: str) -> KeptStep:
+        if request.head.method not in _METHODS_WITH_ROUNDS:
+            return await super().recall(request, call, key)
+        assert isinstance(call, ToolCall)
+        rounds = self.open(request, call)
+        return KeptStep(once_key(rounds.call_key, key), rounds.steps.get(key))
+
+    async def keep(self, request: Request, call: ToolContext, key: str, value: bytes) -> None:
+        if request.rounds is None:
+            await super().keep(request, call, key, value)
+        else:
+            request.rounds.steps[key] = value
 
     def result(self, request: Request, call: ToolCall) -> bytes:
         """Encode the questions of this round."""

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +30,10 @@ class Rounds:
         self._first = first
         self._answers = dict(previous.answers)
         self._counts: Counter[str] = Counter()
+        self.steps = dict(previous.steps)
+        """The results of the steps that are finished."""
+        self.call_key = previous.call_key or token_hex(16)
+        """Identifies the call in all of its rounds."""
         self.pending: dict[str, Question] = {}
         """The questions of this round."""
         self._new_answers: dict[str, Answer] = {}
@@ -89,11 +94,14 @@ class Rounds:
         if self._conflict is not None:
             raise ValueError(f"two questions have the key {self._conflict!r}")
         asked = {key: _digest(question) for key, question in self.pending.items()}
-        state = sealer.seal(RoundState(self._answers, asked), _binding(call))
+        state = sealer.seal(self._state(asked), _binding(call))
         requests = {
             key: {"method": question.method, "params": question.params} for key, question in self.pending.items()
         }
         return b'{"inputRequests":%b,"requestState":%b' % (encode(requests), encode(state))
+
+    def _state(self, asked: dict[str, str]) -> RoundState:
+        return RoundState(self._answers, asked, self.steps, self.call_key if self.steps else "")
 
 
 def _decoded(response: Raw) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_TOKEN_LENGTH: Final = 64 * 1024
 _MIN_KEY_LENGTH: Final = 16
 _DIGEST_LENGTH: Final = 32
-_VERSION: Final = b"\x01"
+_VERSION: Final = b"\x02"
 """To be raised when the content changes: state that an older server sealed is then refused, not misread."""
 _KEY_ID_BYTES: Final = 4
 _HEAD_BYTES: Final = len(_VERSION) + _KEY_ID_BYTES
@@ -56,6 +56,10 @@ class RoundState(msgspec.Struct, frozen=True):
 
     answers: dict[str, Answer] = {}
     asked: dict[str, str] = {}
+    steps: dict[str, bytes] = {}
+    """The results of steps, as JSON."""
+    call_key: str = ""
+    """Identifies the call in all of its rounds, if it has steps."""
 
 
 class StateBinding(msgspec.Struct, frozen=True, array_like=True):
@@ -74,6 +78,8 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
     expires: float
     answers: dict[str, tuple[str, bytes]]
     asked: dict[str, str]
+    steps: dict[str, bytes]
+    call_key: str
 
 
 _decode_content: Final = msgspec.msgpack.Decoder(_Content).decode
@@ -152,14 +158,14 @@ class StateSealer:
         self._clock = clock
 
     def seal(self, state: RoundState, binding: StateBinding) -> str:
-        """Make a token of a state for one request, or raise ToolError if the answers are too large."""
+        """Make a token of a state for one request, or raise ToolError if its content is too large."""
         answers = {key: (answer.digest, bytes(answer.response)) for key, answer in state.answers.items()}
-        content = _Content(self._clock() + self._ttl_seconds, answers, state.asked)
+        content = _Content(self._clock() + self._ttl_seconds, answers, state.asked, state.steps, state.call_key)
         token = _to_text(self._ring.encrypt(msgspec.msgpack.encode(content), msgspec.msgpack.encode(binding)))
         if len(token) > MAX_TOKEN_LENGTH:
             raise ToolError(
-                f"The answers so far are too large for the next round: sealed they have {len(token)} characters, and "
-                f"{MAX_TOKEN_LENGTH} are allowed; send shorter answers"
+                f"The answers and steps so far are too large for the next round: sealed they have {len(token)} "
+                f"characters, and {MAX_TOKEN_LENGTH} are allowed; send shorter answers"
             )
         return token
 
@@ -172,7 +178,7 @@ class StateSealer:
         if self._clock() >= content.expires:
             raise _refusal("it has expired")
         answers = {key: Answer(digest, msgspec.Raw(raw)) for key, (digest, raw) in content.answers.items()}
-        return RoundState(answers, content.asked)
+        return RoundState(answers, content.asked, content.steps, content.call_key)
 
 
 def _derive(key: str, purpose: bytes) -> "tuple[bytes, AESGCM]":

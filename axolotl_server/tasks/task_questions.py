@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.steps import KeptStep, once_key
 from axolotl_core.errors import Declined, InputRequired, InvalidParams, ToolError
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
@@ -93,6 +94,12 @@ class AskingInTask(IAsking):
                 if not request.era.revision.stateless:
                     raise ToolError(f"The client's answer cannot be used. {error}") from None
                 answer = None
+
+    async def recall(self, request: Request, call: ToolContext, key: str) -> KeptStep:
+        return KeptStep(once_key(self._run.record.id, key), self._run.kept.get(key))
+
+    async def keep(self, request: Request, call: ToolContext, key: str, value: bytes) -> None:
+        await self._run.keep(key, value)
 
     async def _answer(self, key: str, asked: TaskQuestion, read: Callable[[Any], object]) -> TaskAnswer:
         place = self._run.record.id, key

@@ -156,6 +156,14 @@ def test_buying() -> None:
     assert is_played("buying")
 
 
+async def test_ordering() -> None:
+    """A step is done once, although the code runs again after the question."""
+    container = load("ordering").Container()
+    async with connect(container, answer=lambda question: {"street": "1 Pond Lane"}) as client:
+        assert (await client.call("order", {"card": "1"})).text == "Receipt 1, sent to 1 Pond Lane"
+    assert len(container.bank().charged) == 1
+
+
 def replies(*given: Answer) -> Any:
     """Answer one question after the other."""
     waiting = iter(given)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.steps import KeptStep
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import LogLevel, TraceContext
@@ -79,6 +80,12 @@ class SharedCaller:
         finally:
             self._being_asked.remove(asked)
             self._on_answer()
+
+    async def recall(self, context: ToolContext, key: str) -> KeptStep:
+        return await self._first.caller.recall(self._first, key)
+
+    async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
+        await self._first.caller.keep(self._first, key, value)
 
     def url_completed(self, reference: str) -> None:
         self._asked_call.caller.url_completed(reference)

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from axolotl_core import Implementation, ITool, MissingCapability, ToolContext, TraceContext
+from axolotl_core.calls.steps import KeptStep
 from axolotl_core.protocol.messages import LogLevel
 from axolotl_core.questions.question import Question
 
@@ -27,6 +28,7 @@ class Caller:
         self.extensions: dict[str, Mapping[str, Any]] = {}
         self.completed: list[str] = []
         self.hung_up = 0
+        self.kept: dict[str, bytes] = {}
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
         self.progress.append((progress, total, message))
@@ -48,6 +50,12 @@ class Caller:
         if kind not in self.answers:
             raise MissingCapability(f"no {kind}", question.requires)
         return read(self.answers[kind])
+
+    async def recall(self, context: ToolContext, key: str) -> KeptStep:
+        return KeptStep(f"once-{key}", self.kept.get(key))
+
+    async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
+        self.kept[key] = value
 
     def url_completed(self, reference: str) -> None:
         self.completed.append(reference)
