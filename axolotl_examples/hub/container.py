@@ -22,7 +22,12 @@ class Container(containers.DeclarativeContainer):
     )
     hub_settings = providers.Singleton(HubSettings)
 
-    conversations = providers.Resource(open_conversations, hub_settings.provided.database)
+    conversations = providers.Resource(
+        open_conversations,
+        hub_settings.provided.database,
+        hub_settings.provided.max_turns,
+        hub_settings.provided.max_sessions,
+    )
     responder = providers.Singleton(CourteousResponder)
     tool_registry = providers.Singleton(ToolRegistry)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
-from axolotl_core import ConfigurationError
+from axolotl_core import ConfigurationError, ToolError
 from axolotl_examples.hub.turn import Session, Turn
 
 P = ParamSpec("P")
@@ -33,7 +33,10 @@ class IConversations(Protocol):
         ...
 
     async def append(self, session: Session, turns: Sequence[Turn]) -> None:
-        """Add turns to a session: either all of them or, on failure, none."""
+        """Add turns to a session: either all of them or, on failure, none. The oldest turns may be dropped.
+
+        Raises `ToolError` if the owner has too many sessions.
+        """
         ...
 
     async def forget(self, session: Session) -> int:
@@ -44,15 +47,17 @@ class IConversations(Protocol):
 class SqliteConversations(IConversations):
     """Stores conversations in SQLite. A dedicated thread makes the calls, because they block."""
 
-    def __init__(self, connection: sqlite3.Connection, thread: Executor) -> None:
+    def __init__(self, connection: sqlite3.Connection, thread: Executor, *, max_turns: int, max_sessions: int) -> None:
         self._connection = connection
         self._thread = thread
+        self._max_turns = max_turns
+        self._max_sessions = max_sessions
 
     async def turns(self, session: Session) -> list[Turn]:
         return await self._transact(_select, session)
 
     async def append(self, session: Session, turns: Sequence[Turn]) -> None:
-        await self._transact(_insert, session, turns)
+        await self._transact(_insert, session, turns, self._max_turns, self._max_sessions)
 
     async def forget(self, session: Session) -> int:
         return await self._transact(_delete, session)
@@ -69,7 +74,7 @@ class SqliteConversations(IConversations):
         return await asyncio.get_running_loop().run_in_executor(self._thread, transaction)
 
 
-async def open_conversations(path: str) -> AsyncIterator[SqliteConversations]:
+async def open_conversations(path: str, max_turns: int, max_sessions: int) -> AsyncIterator[SqliteConversations]:
     """Open the database at startup and close it at shutdown.
 
     Raises `ConfigurationError` if the file cannot be used.
@@ -78,7 +83,7 @@ async def open_conversations(path: str) -> AsyncIterator[SqliteConversations]:
     with ThreadPoolExecutor(1, thread_name_prefix="conversations") as thread:
         connection = await loop.run_in_executor(thread, _connect, path)
         try:
-            yield SqliteConversations(connection, thread)
+            yield SqliteConversations(connection, thread, max_turns=max_turns, max_sessions=max_sessions)
         finally:
             await loop.run_in_executor(thread, connection.close)
 
@@ -106,9 +111,22 @@ def _select(connection: sqlite3.Connection, session: Session) -> list[Turn]:
     return [Turn(speaker=speaker, text=text) for speaker, text in rows]
 
 
-def _insert(connection: sqlite3.Connection, session: Session, turns: Sequence[Turn]) -> None:
+def _insert(
+    connection: sqlite3.Connection, session: Session, turns: Sequence[Turn], max_turns: int, max_sessions: int
+) -> None:
+    owner, name = _key(session)
+    others = connection.execute(
+        "SELECT count(DISTINCT session) FROM turn WHERE owner = ? AND session <> ?", (owner, name)
+    ).fetchone()[0]
+    if others >= max_sessions:
+        raise ToolError(f"There are {others} sessions, which is the maximum: forget one first")
     rows = [(*_key(session), turn.speaker, turn.text) for turn in turns]
     connection.executemany("INSERT INTO turn (owner, session, speaker, text) VALUES (?, ?, ?, ?)", rows)
+    connection.execute(
+        "DELETE FROM turn WHERE owner = ? AND session = ? AND number <= "
+        "(SELECT number FROM turn WHERE owner = ? AND session = ? ORDER BY number DESC LIMIT 1 OFFSET ?)",
+        (owner, name, owner, name, max_turns),
+    )
 
 
 def _delete(connection: sqlite3.Connection, session: Session) -> int:

@@ -1,5 +1,6 @@
 """The settings of the hub, read from environment variables."""
 
+from pydantic import PositiveInt
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -10,3 +11,7 @@ class HubSettings(BaseSettings):
 
     database: str = ":memory:"
     """The database file, set with `HUB_DATABASE`. By default conversations are kept in memory only."""
+    max_turns: PositiveInt = 200
+    """How many turns of a session are kept, set with `HUB_MAX_TURNS`. The oldest are dropped."""
+    max_sessions: PositiveInt = 100
+    """How many sessions one principal may have, set with `HUB_MAX_SESSIONS`."""

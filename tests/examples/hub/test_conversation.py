@@ -39,9 +39,9 @@ class PatientResponder(IResponder):
             self.left.set()
 
 
-def make_container(database: str = ":memory:") -> Any:
+def make_container(database: str = ":memory:", **limits: Any) -> Any:
     container: Any = Container()
-    container.hub_settings.override(providers.Object(HubSettings(database=database)))
+    container.hub_settings.override(providers.Object(HubSettings(database=database, **limits)))
     return container
 
 
@@ -206,3 +206,25 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert HubSettings().database == ":memory:"
     monkeypatch.setenv("HUB_DATABASE", "talk.sqlite3")
     assert HubSettings().database == "talk.sqlite3"
+
+
+async def test_a_session_keeps_its_last_turns() -> None:
+    """A session does not grow without bound: the oldest turns are dropped, those of other sessions are not."""
+    async with connect(make_container(max_turns=4)) as client:
+        await chat(client, "other", "other")
+        for number in range(5):
+            await chat(client, f"question {number}")
+        turns = await history(client)
+        assert [text for speaker, text in turns if speaker == "user"] == ["question 3", "question 4"]
+        assert len(turns) == 4
+        assert len(await history(client, "other")) == 2
+
+
+async def test_a_principal_has_a_limited_number_of_sessions() -> None:
+    """A further session is refused with a hint, and possible again after another one was forgotten."""
+    async with connect(make_container(max_sessions=2)) as client:
+        for name in ("one", "two", "one"):
+            await chat(client, "Hello!", name)
+        assert await chat(client, "Hello!", "three") == "There are 2 sessions, which is the maximum: forget one first"
+        await client.call("conversation.forget", {"session_name": "two"})
+        assert await chat(client, "Hello!", "three") == "Hello! How can I help?"
