@@ -33,7 +33,7 @@ from axolotl_server.lifecycle.watchdog import Watchdog
 from axolotl_server.methods.subscriptions import Listable, Subscriptions
 from axolotl_server.settings.calls import LimitSettings
 from axolotl_server.settings.policies import AuditSettings
-from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.server import ServerSettings, TelemetrySettings
 
 if TYPE_CHECKING:
     from axolotl_server.asgi.http import IAuthenticator
@@ -117,7 +117,8 @@ class ServerHost:
             for mistake in misspelled_roles(self._container):
                 _log.warning("%s", mistake)
             if not self._is_audited:
-                self.settings = self.settings.model_copy(update={"audit": AuditSettings()})
+                unrecorded = {"audit": AuditSettings(), "telemetry": TelemetrySettings()}
+                self.settings = self.settings.model_copy(update=unrecorded)
                 self.roles = structs.replace(self.roles, audit_sinks=())
             self._compose()
             if self._has_tasks and not self.assembly.tasks.engine.durable:

@@ -42,12 +42,14 @@ async def connect(
 ) -> AsyncIterator[InProcessClient]:
     """Start the server of a container and connect to it.
 
-    `settings` is the path of a settings file or has the form of one, and `profile` selects one of its profiles.
-    Environment variables have no effect. `answer`, `capabilities` and `revision` are those of `InProcessClient`.
+    `settings` is the path of a settings file or has the form of one, and `profile` selects one of its profiles. The
+    sections `audit` and `telemetry` of a file have no effect unless the profile has them too: tests neither write to
+    the audit log of production nor send anything. Environment variables have no effect. `answer`, `capabilities` and
+    `revision` are those of `InProcessClient`.
     """
     is_file = isinstance(settings, str | Path)
     read = read_settings_file(Path(settings)) if isinstance(settings, str | Path) else split_settings(settings or {})
-    chosen = read.select(profile)
+    chosen = read.select(profile).without("audit", "telemetry") if is_file else read.select(profile)
     flags, file = (None, chosen) if is_file else (combine(chosen.sources).values, None)
     names = toolsets or chosen.toolset_names
     async with ServerHost(container, flags=flags, file=file, toolsets=names, environment={}) as host:

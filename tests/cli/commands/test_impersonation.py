@@ -35,6 +35,9 @@ class Container(containers.DeclarativeContainer):
 SETTINGS = """
 target = "acme.py"
 
+[telemetry]
+traces = true
+
 [audit]
 jsonl_path = "audit.jsonl"
 
@@ -62,7 +65,7 @@ def _project(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize(("command", "name"), REQUESTS)
 def test_a_principal_may_use_a_feature(cli: CommandLine, command: str, name: str) -> None:
-    """With --as, the request has this principal, and the audit log of the server is not touched."""
+    """With --as, the request has this principal, the audit log is not touched, and no telemetry is exported."""
     answer = cli(command, "-", name, *STAFF)
     assert (answer.code, answer.stderr) == (0, "")
     assert answer.stdout.strip() in {"ada of acme", "rest", "one"}
@@ -108,7 +111,7 @@ def test_check_validates_all_profiles(cli: CommandLine) -> None:
     cli.write("axolotl.toml", SETTINGS + "\n[profile.later.http]\nprot = 1\n")
     answer = cli("check")
     assert answer.code == 2
-    assert "Setting http.prot is unknown; did you mean 'port'? (axolotl.toml:20, profile later)" in answer.stdout
+    assert "Setting http.prot is unknown; did you mean 'port'? (axolotl.toml:23, profile later)" in answer.stdout
 
 
 def test_profiles_and_settings_files(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

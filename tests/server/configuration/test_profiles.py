@@ -129,6 +129,20 @@ async def test_connect_reads_a_settings_file(file: FileSettings) -> None:
         assert (await client.call("greet")).text == "hello"
 
 
+async def test_tests_leave_the_audit_log_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit log and the telemetry of the file are not used in tests, unless the profile has them."""
+    text = '[audit]\njsonl_path = "audit.jsonl"\n[telemetry]\ntraces = true\n'
+    own = '[profile.own.audit]\njsonl_path = "own.jsonl"\n'
+    (tmp_path / "axolotl.toml").write_text(text + own, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    async with connect(container_with((greet,)), settings="axolotl.toml") as client:
+        assert (await client.call("greet")).text == "hello"
+    assert not (tmp_path / "audit.jsonl").exists()
+    async with connect(container_with((greet,)), settings="axolotl.toml", profile="own") as client:
+        assert (await client.call("greet")).text == "hello"
+    assert (tmp_path / "own.jsonl").exists()
+
+
 async def test_connect_takes_the_form_of_the_file() -> None:
     """Settings as a mapping may have everything that a settings file has."""
     settings = {"target": "a:B", "authorization": {"default": "deny"}, "profile": {"open": {"authorization": {}}}}
