@@ -17,7 +17,9 @@ COPY axolotl_server axolotl_server
 COPY axolotl_cli axolotl_cli
 COPY axolotl_testing axolotl_testing
 COPY axolotl_examples axolotl_examples
-RUN pip --python /opt/axolotl/bin/python install --compile --no-index --no-deps --no-build-isolation .
+# Nothing needs the build tools of the lock file afterwards, so they do not become part of the image.
+RUN pip --python /opt/axolotl/bin/python install --compile --no-index --no-deps --no-build-isolation . \
+    && pip --python /opt/axolotl/bin/python uninstall --yes hatchling packaging pluggy trove-classifiers
 
 FROM python:${PYTHON}
 # tini runs as PID 1: it forwards signals and reaps orphaned processes.
@@ -27,7 +29,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --system --gid 10001 axolotl \
-    && useradd --system --uid 10001 --gid 10001 --no-create-home --home-dir /srv --shell /usr/sbin/nologin axolotl
+    && useradd --system --uid 10001 --gid 10001 --no-create-home --home-dir /srv --shell /usr/sbin/nologin axolotl \
+    && install --directory --owner 10001 --group 10001 --mode 0700 /var/lib/axolotl
 COPY --from=build /opt/axolotl /opt/axolotl
 # Without authentication, the server refuses to start on this address.
 ENV PATH=/opt/axolotl/bin:$PATH \
@@ -41,5 +44,6 @@ USER 10001:10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["axolotl", "health", "--timeout", "4"]
+# The image has no target: a derived image or the command names one, and without it the server does not start.
 ENTRYPOINT ["tini", "--", "axolotl"]
 CMD ["serve", "--transport", "http"]

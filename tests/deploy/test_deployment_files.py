@@ -143,6 +143,18 @@ class TestImage:
         assert len(pinned) == len(re.findall(r"^[a-z0-9]", lock, re.MULTILINE))
         assert {"hatchling", "prometheus-client", "pyjwt", "redis", "uvicorn"} <= set(pinned)
 
+    def test_build_tools_are_removed(self) -> None:
+        """What only the build needs is not part of the image."""
+        (last,) = (one.text for one in self.build if one.name == "RUN" and "--no-build-isolation" in one.text)
+        removed = last.partition("uninstall --yes ")[2].split()
+        lock = (ROOT / "requirements" / "runtime.lock").read_text()
+        for name in removed:
+            (reasons,) = re.findall(
+                rf"^{name}==.*?\n((?:    # .*\n?)+)", re.sub(r"    --hash.*\n", "", lock), re.MULTILINE
+            )
+            assert "axolotl-mcp" not in reasons or "requirements/build.in" in reasons
+        assert {"hatchling", "pluggy", "trove-classifiers"} <= set(removed)
+
 
 class TestCompose:
     """The compose file."""
@@ -183,6 +195,17 @@ class TestCompose:
         """The engine waits longer than the server and the supervisor may take to stop."""
         patience = seconds(self.server["stop_grace_period"])
         assert patience > ladder_seconds(self.settings(monkeypatch)) + MARGIN_SECONDS - 1
+
+    def test_audit_logs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each worker writes its audit log to a volume, in a directory that the user of the image may write to."""
+        path = str(self.settings(monkeypatch).audit.jsonl_path)
+        directory = path.rpartition("/")[0]
+        assert "{worker}" in path
+        assert self.server["volumes"] == [f"audit:{directory}"]
+        assert "audit" in compose()["volumes"]
+        user = find(TestImage.image, "USER").text.partition(":")[0]
+        made = " ".join(one.text for one in TestImage.image if one.name == "RUN")
+        assert re.search(rf"install --directory --owner {user} .* {directory}$", made)
 
     def test_confinement(self) -> None:
         """Neither service can write to its image, gain privileges, or use capabilities that it does not need."""
@@ -271,6 +294,52 @@ class TestKubernetes:
         assert "memory" in self.container["resources"]["limits"]
         assert self.container["resources"]["requests"].keys() == {"cpu", "memory"}
 
+    def test_readiness_tolerates_one_slow_answer(self) -> None:
+        """A pod is removed after several failed probes, not after one."""
+        assert self.container["readinessProbe"]["failureThreshold"] >= 3
+
+    def test_metrics_are_scraped(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """Pods have annotations for Prometheus; neither the gateway nor nginx routes metrics or health checks."""
+        settings = self.settings(monkeypatch, tmp_path, **{"state-key": STATE_KEY})
+        annotations = resource("Deployment")["spec"]["template"]["metadata"]["annotations"]
+        assert settings.metrics.enabled
+        assert annotations == {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(settings.http.port),
+            "prometheus.io/path": settings.metrics.path,
+        }
+
+    def test_network_policy(self) -> None:
+        """Only the gateway and Prometheus can connect, and the server reaches DNS, the issuer and Redis only."""
+        policy = resource("NetworkPolicy")["spec"]
+        assert policy["podSelector"] == resource("Deployment")["spec"]["selector"]
+        assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+        (ingress,) = policy["ingress"]
+        assert len(ingress["from"]) == 2
+        assert ingress["ports"] == [{"port": self.container["ports"][0]["name"]}]
+        (egress,) = policy["egress"]
+        assert {one["port"] for one in egress["ports"]} == {53, 443, 6379}
+
+    def test_audit_logs(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """Each pod writes its audit log to its own directory of a volume that outlives it."""
+        settings = self.settings(monkeypatch, tmp_path, **{"state-key": STATE_KEY})
+        (mount,) = (one for one in self.container["volumeMounts"] if one["name"] == "audit")
+        assert str(settings.audit.jsonl_path).startswith(f"{mount['mountPath']}/")
+        assert mount["subPathExpr"] == f"$({self.container['env'][0]['name']})"
+        (volume,) = (one for one in self.pod["volumes"] if one["name"] == "audit")
+        claim = resource("PersistentVolumeClaim")
+        assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+        assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+
+    def test_the_page_has_the_same_times(self) -> None:
+        """The page about health checks has the grace period, the delay and the thresholds of the manifest."""
+        page = (ROOT / "docs" / "operate" / "health.md").read_text(encoding="utf-8")
+        readiness = self.container["readinessProbe"]
+        assert f"terminationGracePeriodSeconds: {self.pod['terminationGracePeriodSeconds']}\n" in page
+        delay = resource("ConfigMap")["data"]["AXOLOTL_HTTP__DRAIN_DELAY_SECONDS"]
+        assert f'AXOLOTL_HTTP__DRAIN_DELAY_SECONDS, value: "{delay}"' in page
+        assert f"periodSeconds: {readiness['periodSeconds']}\n" in page
+
     def test_variables_of_services(self) -> None:
         """Service environment variables are off, because those of a service named axolotl would look like settings."""
         assert self.pod["enableServiceLinks"] is False
@@ -307,6 +376,8 @@ class TestProxies:
         assert int(patience) > longest > settings.http.keep_alive_seconds
         assert "proxy_buffering off;" in self.nginx
         assert "proxy_set_header Host $host;" in self.nginx
+        assert "proxy_set_header X-Forwarded-For $remote_addr;" in self.nginx
+        assert 'proxy_set_header Forwarded "";' in self.nginx
 
     def test_gateway(self) -> None:
         """The route leads to the Service of the manifest, with the same host and paths."""

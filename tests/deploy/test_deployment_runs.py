@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -11,7 +12,7 @@ import pytest
 
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
 from axolotl_server.authentication.api_keys import hash_key
-from tests.deploy.files import ROOT, compose, compose_variables, stages_of, variables_of
+from tests.deploy.files import ROOT, compose, compose_variables, find, stages_of, variables_of
 from tests.support.processes import Processes, Server
 from tests.support.stores.redis_server import RedisServer
 
@@ -31,12 +32,13 @@ class Started:
 
 
 @pytest.fixture
-def started() -> Iterator[Started]:
+def started(tmp_path: Path) -> Iterator[Started]:
     """Start the command of the compose file on the loopback address, with the variables of the image and the file."""
     with RedisServer() as redis, Processes() as processes:
         variables = {name: value for name, value in variables_of(IMAGE).items() if name.startswith("AXOLOTL_")}
         variables |= compose_variables(API_KEY_HASH=hash_key(KEY))
         variables = {name: re.sub(r"^redis://.*", redis.url, value) for name, value in variables.items()}
+        variables = {name: value.replace("/var/lib/axolotl", str(tmp_path)) for name, value in variables.items()}
         here: Any = {**variables, "AXOLOTL_HTTP__HOST": "127.0.0.1", "AXOLOTL_HTTP__PORT": "0"}
         process = processes.start(*compose()["services"]["server"]["command"], **here)
         log = process.read_until("2 workers serve")
@@ -70,6 +72,15 @@ def test_the_compose_file_serves(started: Started) -> None:
     code, _, stderr = started.process.end()
     assert code == 0, stderr
     assert KEY not in stderr
+
+
+def test_the_image_needs_a_target(tmp_path: Path) -> None:
+    """The command of the image fails without a target, instead of serving example tools."""
+    variables: Any = {name: value for name, value in variables_of(IMAGE).items() if name.startswith("AXOLOTL_")}
+    with Processes() as processes:
+        code, _, stderr = processes.run(*find(IMAGE, "CMD").words, directory=tmp_path, **variables)
+    assert code == 2
+    assert "There is no target" in stderr
 
 
 def _initialize() -> dict[str, object]:
