@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs site dist audit format lock clean
+.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs site dist scaffold audit format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ site: $(SITE) ## Build the documentation site, and test it in a browser
 
 dist: $(RELEASE) ## Build the sdist and the wheel, and verify that they are reproducible and work alone
 	$(BIN)/python -m tests.release build $(ARGS)
+
+scaffold: $(DEV) $(BIN)/uv ## Create projects with the wheel alone, and run their tests, types, lint and server
+	$(BIN)/python -m tests.release scaffold
 
 audit: $(RELEASE) ## Look for known vulnerabilities in the lock files (ARGS=--strict fails if some could not be looked up)
 	$(BIN)/python -m tests.release audit $(ARGS)

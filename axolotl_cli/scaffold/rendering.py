@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -49,6 +51,19 @@ def rendered(variant: str, name: ProjectName, target: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def freeze_contract(directory: Path, name: ProjectName) -> None:
+    """Write the lock file of a new project in another process, which imports the project; or raise ConfigurationError.
+
+    The process leaves no database and no compiled modules behind.
+    """
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("AXOLOTL_")}
+    environment = {**kept, f"{name.package.upper()}_DATABASE": ":memory:", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-P", "-m", "axolotl_cli", "contract", "freeze"]
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ConfigurationError(f"The contract of the new project could not be frozen: {done.stderr.strip()}")
 
 
 def _render(template: Path, directory: Path, words: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The commands behind `make dist` and `make audit`."""
+"""The commands behind `make dist`, `make scaffold` and `make audit`."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.release.distributions import build_twice, check_contents, write_sbom
 from tests.release.installed import check_installation
+from tests.release.scaffolding import check_scaffold
 from tests.release.sources import changelog_section, version
 from tests.release.vulnerabilities import Verdict, audit
 
@@ -20,7 +21,10 @@ def main() -> int:
     build.add_argument("--tag", help="Fail unless the version has this tag and a section in the changelog.")
     check = commands.add_parser("audit", help="Look for known vulnerabilities in the lock files.")
     check.add_argument("--strict", action="store_true", help="Fail if packages could not be audited.")
+    commands.add_parser("scaffold", help="Create projects with the wheel in an environment of its own, and check them.")
     options = parser.parse_args()
+    if options.command == "scaffold":
+        return check_scaffold()
     if options.command == "audit":
         return _audit(options.strict)
     return _build(options.output, options.tag)

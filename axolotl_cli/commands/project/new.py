@@ -25,12 +25,14 @@ def new(
     The directory must not exist, or be empty. Nothing is left if the command fails.
     """
     from axolotl_cli.scaffold.project_name import read_project_name
-    from axolotl_cli.scaffold.rendering import rendered
+    from axolotl_cli.scaffold.rendering import freeze_contract, rendered
 
     project = read_project_name(name)
     target = Path(name) if directory is None else directory
-    with rendered("minimal" if minimal else "full", project, target):
-        pass
+    if not minimal:
+        _require_skills()
+    with rendered("minimal" if minimal else "full", project, target) as temporary:
+        freeze_contract(temporary, project)
     typer.echo(f"Created {name} in {target}. Next:\n")
     for command in (
         f"cd {target}",
@@ -39,3 +41,16 @@ def new(
         "axolotl serve --profile dev",
     ):
         typer.echo(f"  {command}")
+
+
+def _require_skills() -> None:
+    """Raise ConfigurationError without the package that the skills of the project need."""
+    from importlib.util import find_spec
+
+    if find_spec("yaml") is None:
+        from axolotl_core.errors import ConfigurationError
+
+        raise ConfigurationError(
+            "The tests and skills of the project need packages: run pip install 'axolotl-mcp[skills,test]', or use "
+            "--minimal"
+        )

@@ -16,6 +16,13 @@ WORDS = re.compile(r"acme|AcmeShop|0\.0\.0\.dev0|dot_", re.IGNORECASE)
 """What must not be left of a template."""
 
 
+@pytest.fixture
+def unfrozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the lock file, whose process takes time."""
+    monkeypatch.setattr("axolotl_cli.scaffold.rendering.sys.executable", "/bin/true")
+
+
+@pytest.mark.usefixtures("unfrozen")
 @pytest.mark.parametrize("name", ["shop", "acme-shop", "my_shop", "s", "shop2"])
 def test_names(cli: CommandLine, name: str) -> None:
     """A name becomes the package, the distribution and the variables of the project."""
@@ -50,6 +57,7 @@ def test_refused_names(cli: CommandLine, name: str, problem: str) -> None:
     assert not any(cli.directory.iterdir())
 
 
+@pytest.mark.usefixtures("unfrozen")
 def test_the_next_commands(cli: CommandLine) -> None:
     """The last lines are the commands to continue with."""
     assert cli("new", "shop").stdout == (
@@ -61,6 +69,7 @@ def test_the_next_commands(cli: CommandLine) -> None:
     )
 
 
+@pytest.mark.usefixtures("unfrozen")
 def test_nothing_is_overwritten(cli: CommandLine) -> None:
     """A directory with content, a file and the current directory stay as they are; an empty directory is used."""
     kept = cli.directory / "shop" / "kept.txt"
@@ -96,6 +105,23 @@ def test_nothing_is_left_after_a_failure(cli: CommandLine, monkeypatch: pytest.M
     assert not any(cli.directory.iterdir())
 
 
+def test_nothing_is_left_without_a_contract(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project whose contract cannot be frozen is not created."""
+    monkeypatch.setattr("axolotl_cli.scaffold.rendering.sys.executable", "/bin/false")
+    answer = cli("new", "shop", "--minimal")
+    assert answer.code == 2
+    assert "The contract of the new project could not be frozen" in answer.stderr
+    assert not any(cli.directory.iterdir())
+
+
+def test_packages_that_skills_need(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra `skills`, the error says what to install."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    answer = cli("new", "shop")
+    assert answer.code == 2
+    assert "run pip install 'axolotl-mcp[skills,test]', or use --minimal" in answer.stderr
+
+
 def checks_of(directory: Path, *commands: str) -> None:
     """Run commands of Python modules in a project, with the plugin of this checkout."""
     environment = environment_with(PYTEST_ADDOPTS="-p no:axolotl -p axolotl_testing.plugin -p no:cacheprovider")
@@ -116,6 +142,7 @@ def test_a_project_passes_its_own_checks(cli: CommandLine, variant: str) -> None
     assert left == []
     checks_of(project, "pytest -q", "mypy --strict .", "ruff check .", "ruff format --check .")
     checks_of(project, "axolotl_cli check --strict", "axolotl_cli check --strict --profile dev")
+    checks_of(project, "axolotl_cli contract check")
 
 
 def test_templates_follow_the_repository() -> None:

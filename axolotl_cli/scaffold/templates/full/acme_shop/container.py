@@ -2,7 +2,7 @@
 
 import os
 
-from axolotl_core import resources_of, tools_of
+from axolotl_core import resources_of, skill_folder, tools_of
 from dependency_injector import containers, providers
 
 from acme_shop.orders import open_orders
@@ -29,3 +29,4 @@ class Container(containers.DeclarativeContainer):
     )
     prompts = providers.List(providers.Object(apology))
     resources = providers.Callable(resources_of, providers.Singleton(OrderPages, orders))
+    skills = providers.Object(skill_folder("acme_shop.skills"))

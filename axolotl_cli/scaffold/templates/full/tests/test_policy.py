@@ -3,7 +3,7 @@
 from axolotl_testing import Policy
 
 READ = {"track_order", "quote_shipping", "export_orders"}
-PAGES = {"apology", "orders://all", "orders://{number}"}
+PAGES = {"apology", "orders://all", "orders://{number}", "skill://returns/SKILL.md"}
 
 
 def test_policy(axolotl_policy: Policy) -> None:
