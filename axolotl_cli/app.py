@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from axolotl_cli.exit import ExitCode, run_and_exit
@@ -35,8 +35,28 @@ _COMMANDS: Final = {
     "auth": "auth:auth",
     "config": "config:config",
     "manifest": "project.install:manifest",
+    "help": "help:show_help",
 }
 """The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""
+
+
+class _WithoutTypes:
+    """Leaves out the type of flags in the help: a flag has no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params: Any = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class _Command(_WithoutTypes, TyperCommand):
+    pass
+
+
+class _Group(_WithoutTypes, TyperGroup):
+    pass
 
 
 class _CommandTable(Mapping[str, Any]):
@@ -46,9 +66,12 @@ class _CommandTable(Mapping[str, Any]):
         module, _, attribute = _COMMANDS[name].partition(":")
         found = getattr(import_module(f"axolotl_cli.commands.{module}"), attribute)
         if isinstance(found, typer.Typer):
+            found.info.cls = _Group
+            for command in found.registered_commands:
+                command.cls = _Command
             return get_group(found)
         single = typer.Typer(add_completion=False)
-        single.command(name)(found)
+        single.command(name, cls=_Command)(found)
         return get_command(single)
 
     def __iter__(self) -> Iterator[str]:
@@ -58,7 +81,7 @@ class _CommandTable(Mapping[str, Any]):
         return len(_COMMANDS)
 
 
-class _Commands(TyperGroup):
+class _Commands(_Group):
     """Builds only the command that is run, and prints configuration errors one per line, without a traceback."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -77,7 +100,6 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="axolotl",
     cls=_Commands,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

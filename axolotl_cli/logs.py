@@ -18,25 +18,38 @@ _CHATTY = ("httpcore", "httpcore2", "httpx", "httpx2", "urllib3")
 class LineFormatter(logging.Formatter):
     """Keeps each message on one line, so that no caller can forge another."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, user_code_only: bool = False) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
+        self._user_code_only = user_code_only
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return one_line(super().formatMessage(record))
 
     def formatException(self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | Any) -> str:
-        return indent(escape_controls(super().formatException(ei)), "  ")
+        text = _reduced(ei[1]) if self._user_code_only else super().formatException(ei)
+        return indent(escape_controls(text), "  ")
 
     def formatStack(self, stack_info: str) -> str:
         return indent(escape_controls(stack_info), "  ")
 
 
-def start_logging(level: str, settings: "LogSettings | None" = None) -> None:
-    """Log to stderr from now on, as text unless the settings say otherwise."""
+def _reduced(error: BaseException) -> str:
+    from traceback import TracebackException
+
+    from axolotl_server.observation.tracebacks import reduce_to_user_code
+
+    report = TracebackException.from_exception(error)
+    omitted = reduce_to_user_code(report)
+    text = "".join(report.format()).rstrip()
+    return f"{text}\n({omitted} frames of libraries are not shown; --traceback shows all)" if omitted else text
+
+
+def start_logging(level: str, settings: "LogSettings | None" = None, *, user_code_only: bool = False) -> None:
+    """Log to stderr from now on, as text unless the settings say otherwise; tracebacks may show user code only."""
     from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit
 
     handler = LimitedTracebackHandler(sys.stderr, TracebackLimit())
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(LineFormatter(user_code_only=user_code_only))
     logging.basicConfig(handlers=[handler], force=True)
     set_log_level(level, settings)
 

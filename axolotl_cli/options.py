@@ -2,9 +2,11 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, Self
 
 import typer
+
+from axolotl_cli.completion import completing
 
 VARIABLES: Final = (
     "AXOLOTL_ENV_FILE",
@@ -26,10 +28,15 @@ Target = Annotated[
     ),
 ]
 
-FirstTarget = Annotated[
-    str, typer.Argument(metavar="TARGET", help="The container, as for serve; - for the default target.")
-]
-"""The target of commands with more arguments after it, which is therefore required."""
+
+def first_target(kind: str, key: str = "name") -> Any:
+    """Describe the target of a command with more arguments after it; with a URL, it is the first of those."""
+    return typer.Argument(
+        metavar="TARGET",
+        help="The container, as for serve; - for the default target. Not used with --url.",
+        autocompletion=completing(kind, key, is_first=True),
+    )
+
 
 ToolSets = Annotated[
     list[str] | None,
@@ -80,6 +87,44 @@ class FileOptions(NamedTuple):
     profile: str | None = None
 
 
+ServerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL", help="Use the running server at this URL instead of a container: leave TARGET out."
+    ),
+]
+
+ServerToken = Annotated[
+    str | None,
+    typer.Option("--token-env", metavar="NAME", help="With --url: the environment variable that contains the token."),
+]
+
+ServerRevision = Annotated[
+    str | None,
+    typer.Option("--revision", metavar="DATE", help="With --url: the protocol revision. Defaults to the latest."),
+]
+
+
+class RemoteOptions(NamedTuple):
+    """The running server that a command line names, if any."""
+
+    url: str | None = None
+    token_variable: str | None = None
+    revision: str | None = None
+
+    @classmethod
+    def of(cls, url: str | None, token_variable: str | None, revision: str | None, *for_containers: object) -> Self:
+        """Check the options; raises BadParameter for options that have no effect."""
+        if url is None and (token_variable or revision):
+            raise typer.BadParameter("--token-env and --revision are for running servers: add --url URL")
+        if url is not None and any(for_containers):
+            raise typer.BadParameter(
+                "--url names a running server, which identifies its callers by their tokens: leave out TARGET, --as, "
+                "--role, --scope and --tenant"
+            )
+        return cls(url, token_variable, revision)
+
+
 Answers = Annotated[
     list[str] | None,
     typer.Option(
@@ -88,6 +133,11 @@ Answers = Annotated[
         help="The answer to the question with this key, if it is asked; can be repeated. Other questions are asked at "
         "the terminal.",
     ),
+]
+
+Traceback = Annotated[
+    bool,
+    typer.Option("--traceback", help="Show all frames of tracebacks, not only those of your own code."),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

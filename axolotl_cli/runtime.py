@@ -150,14 +150,20 @@ def _without_stored_tasks(settings: ServerSettings) -> ServerSettings:
     return settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"url": None})})
 
 
-def with_host(target: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]], *, is_audited: bool = True) -> T:
+def with_host(
+    target: ChosenTarget,
+    work: Callable[[ServerHost], Awaitable[T]],
+    *,
+    is_audited: bool = True,
+    whole_tracebacks: bool = True,
+) -> T:
     """Start a server, do some work with it and stop it; meanwhile nothing is written to stdout.
 
     Work that calls features must not be audited: the audit logs belong to the server in production, which may be
     running.
     """
     with reserved_output():
-        start_logging(target.log_level)
+        start_logging(target.log_level, user_code_only=not whole_tracebacks)
         return run(_with_host(target.load(_without_stored_tasks, is_audited=is_audited), work))
 
 

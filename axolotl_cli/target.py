@@ -95,6 +95,11 @@ def resolve_target(
     name = next((one for one in candidates if one not in (None, "", _DEFAULT)), None)
     if name is None and is_required:
         raise _missing_target(file.path)
+    if name is not None and name.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{name} is the URL of a running server, not a container: use --url {name} with list, call, prompt, read, "
+            "inspect or health"
+        )
     names = toolsets or [variables.get("AXOLOTL_TOOLSETS") or file.toolset or ""]
     return ChosenTarget(name or "", file, _split(names), flags or {}, named, files)
 

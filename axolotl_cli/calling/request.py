@@ -1,10 +1,11 @@
-"""One in-process request to a server: its arguments, answers to questions, and messages meanwhile."""
+"""One request to a container or a running server: its arguments, and answers to questions."""
 
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -12,19 +13,20 @@ import typer
 
 from axolotl_cli.calling.dialogue import Dialogue
 from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import FileOptions, RemoteOptions
 from axolotl_cli.output import print_json
 from axolotl_cli.runtime import with_host
-from axolotl_cli.target import ChosenTarget
+from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line, report
+from axolotl_cli.views.progress import CallProgress
 from axolotl_cli.views.schemas import resolve, sample_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
-from axolotl_server.client.client import InProcessClient
-from axolotl_server.client.outcomes import EVERYTHING, Answer, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
+from axolotl_server.client.client import Client, InProcessClient
+from axolotl_server.client.outcomes import Answer, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.host import ServerHost
-from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 
 _TEXT_ONLY: Final = {"additionalProperties": {"type": "string"}}
 
@@ -98,8 +100,9 @@ _SAMPLE: Final = "sampling/createMessage"
 class CommandAnswers:
     """Answers questions with the values of `--answer`, and asks all others at the terminal."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], progress: CallProgress | None = None) -> None:
         self._given = _read_words(words)
+        self._progress = progress or CallProgress()
         self._used: dict[str, Mapping[str, Any]] = {}
         self._dialogue = Dialogue()
 
@@ -119,7 +122,8 @@ class CommandAnswers:
             raise ConfigurationError(
                 f"{_question(inquiry)} has no answer, and stdin is not a terminal; {_how_to_answer(inquiry)}"
             )
-        return await self._dialogue.answer(inquiry)
+        with self._progress.paused():
+            return await self._dialogue.answer(inquiry)
 
 
 def _read_words(words: Sequence[str]) -> dict[str, str]:
@@ -169,55 +173,112 @@ def _how_to_answer(inquiry: Inquiry) -> str:
     return f"answer for example with --answer {option}, or with --answer {inquiry.key}=decline"
 
 
-Prepare: TypeAlias = Callable[[ServerHost], Mapping[str, Any]]
+SchemaOf: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
+"""Finds the input schema of a tool; it is empty if there is no such tool, which the server then says."""
+
+Prepare: TypeAlias = Callable[[SchemaOf], Awaitable[Mapping[str, Any]]]
 """Makes the params of a request, which may depend on the server."""
 
 Show: TypeAlias = Callable[[Mapping[str, Any]], object]
 
 
-def send_request(
-    target: ChosenTarget,
-    method: str,
-    prepare: Prepare,
-    answers: Sequence[str],
-    show: Show | None,
-    *,
-    principal: Principal | None = None,
-) -> Mapping[str, Any]:
-    """Send a request and show its result, as JSON without `show`; print progress and log messages meanwhile.
+class Sender:
+    """Sends one request, to a container or to a running server.
 
-    The caller is the principal, otherwise `stdio.principal`. If the server refuses the request, print its error and
-    exit. Nothing is written to the audit logs, which belong to the server in production.
+    The caller of a container is the principal, otherwise `stdio.principal`. Nothing is written to its audit logs, which
+    belong to the server in production.
     """
-    answering = CommandAnswers(answers)
 
-    async def work(host: ServerHost) -> Any:
-        params = {**prepare(host), "_meta": {LOG_LEVEL_KEY: "info"}}
-        capabilities = _capabilities(host, params)
-        caller = principal or host.settings.stdio.caller
-        client = InProcessClient(host.handler, caller, answer=answering, capabilities=capabilities)
+    def __init__(
+        self,
+        context: typer.Context,
+        remote: RemoteOptions,
+        toolsets: Sequence[str] | None,
+        files: FileOptions,
+        principal: Principal | None,
+        *,
+        whole_tracebacks: bool = False,
+    ) -> None:
+        self._whole_tracebacks = whole_tracebacks
+        self._context = context
+        self._remote = remote
+        self._toolsets = toolsets
+        self._files = files
+        self._principal = principal
+        self._target = ""
+        self._progress = CallProgress()
+
+    def split(self, missing: str, *words: str | None) -> list[str]:
+        """Take the target from the words of the command line and return the others; with a URL, there is no target."""
+        given = [word for word in words if word is not None]
+        if self._remote.url is None or given[:1] == ["-"]:
+            if not given:
+                self._context.fail("Missing argument 'TARGET'.")
+            self._target, *given = given
+        if not given:
+            self._context.fail(f"Missing argument '{missing}'.")
+        return given
+
+    def send(self, method: str, prepare: Prepare, answers: Sequence[str], show: Show | None) -> Mapping[str, Any]:
+        """Send a request and show its result, as JSON without `show`; show progress and log messages meanwhile.
+
+        If the server refuses the request, print its error and exit.
+        """
+        answering = CommandAnswers(answers, self._progress)
         try:
-            result = await client.request(method, params, on_progress=_print_progress, on_log=_print_log)
-            return await client.follow(result["taskId"]) if "taskId" in result else result
+            result = self._run(method, prepare, answering)
+        except (TaskCancelled, UnansweredQuestion) as error:
+            raise ConfigurationError(str(error)) from error
         except RemoteError as error:
-            hint = await _hint(host, caller, method, params)
-            if hint is not None:
-                error.add_note(hint)
-            raise
+            _print_refusal(error, as_json=show is None)
+            raise typer.Exit(ExitCode.REFUSED) from None
         finally:
-            await client.close()
+            self._progress.stop()
+        for key in answering.unused:
+            typer.secho(f"The question {key!r} was not asked; its answer was not used", fg="yellow", err=True)
+        (show or print_json)(result)
+        return result
 
-    try:
-        result: Mapping[str, Any] = with_host(target, work, is_audited=False)
-    except (TaskCancelled, UnansweredQuestion) as error:
-        raise ConfigurationError(str(error)) from error
-    except RemoteError as error:
-        _print_refusal(error, as_json=show is None)
-        raise typer.Exit(ExitCode.REFUSED) from None
-    for key in answering.unused:
-        typer.secho(f"The question {key!r} was not asked; its answer was not used", fg="yellow", err=True)
-    (show or print_json)(result)
-    return result
+    def _run(self, method: str, prepare: Prepare, answering: CommandAnswers) -> Mapping[str, Any]:
+        if self._remote.url is not None:
+            from axolotl_cli.calling.running_server import RunningServer
+
+            async def ask(client: Client) -> Mapping[str, Any]:
+                return await self._converse(client, method, await prepare(partial(_listed_schema, client)))
+
+            return RunningServer.of(self._remote).use(ask, answering)
+
+        async def work(host: ServerHost) -> Mapping[str, Any]:
+            params = await prepare(partial(_bound_schema, host))
+            caller = self._principal or host.settings.stdio.caller
+            client = InProcessClient(host.handler, caller, answer=answering)
+            try:
+                return await self._converse(client, method, params)
+            except RemoteError as error:
+                hint = await _hint(host, caller, method, params)
+                if hint is not None:
+                    error.add_note(hint)
+                raise
+            finally:
+                await client.close()
+
+        chosen = resolve_target(self._target, self._toolsets, files=self._files)
+        return with_host(chosen, work, is_audited=False, whole_tracebacks=self._whole_tracebacks)
+
+    async def _converse(self, client: Client, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        params = {**params, "_meta": {LOG_LEVEL_KEY: "info"}}
+        progress = self._progress
+        result: Mapping[str, Any] = await client.run(method, params, on_progress=progress.report, on_log=progress.log)
+        return result
+
+
+async def _bound_schema(host: ServerHost, name: str) -> Mapping[str, Any]:
+    binding = host.catalogue.find(name)
+    return {} if binding is None else binding.spec.input_schema
+
+
+async def _listed_schema(client: Client, name: str) -> Mapping[str, Any]:
+    return next((tool.get("inputSchema", {}) for tool in await client.list_tools() if tool["name"] == name), {})
 
 
 async def _hint(host: ServerHost, caller: Principal, method: str, params: Mapping[str, Any]) -> str | None:
@@ -232,29 +293,6 @@ async def _hint(host: ServerHost, caller: Principal, method: str, params: Mappin
         f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: {verdict.rule}). "
         "Use --as SUBJECT with --role, --scope or --tenant, or set stdio.principal"
     )
-
-
-def _capabilities(host: ServerHost, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Announce that all questions can be answered.
-
-    A task reports nothing while it runs, so only tools that require it are run as one.
-    """
-    bindings = (one.spec for one in host.catalogue.bindings() if one.spec.tool.task_support == "required")
-    if any(spec.name.casefold() == str(params.get("name")).casefold() for spec in bindings):
-        return {**EVERYTHING, "extensions": {TASKS_EXTENSION: {}}}
-    return EVERYTHING
-
-
-def _print_progress(params: Mapping[str, Any]) -> None:
-    total = f"/{params['total']:g}" if "total" in params else ""
-    message = f" {one_line(params['message'])}" if "message" in params else ""
-    typer.secho(f"… {params['progress']:g}{total}{message}", dim=True, err=True)
-
-
-def _print_log(params: Mapping[str, Any]) -> None:
-    data, logger = params["data"], f" {params['logger']}" if "logger" in params else ""
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-    typer.secho(one_line(f"{params['level']}{logger}: {text}"), dim=True, err=True)
 
 
 def _print_refusal(error: RemoteError, *, as_json: bool) -> None:

@@ -5,12 +5,27 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from axolotl_cli.completion import completing
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import Answers, AsJson, EnvFile, FileOptions, FirstTarget, Profile, SettingsFile, ToolSets
+from axolotl_cli.options import (
+    Answers,
+    AsJson,
+    EnvFile,
+    FileOptions,
+    Profile,
+    RemoteOptions,
+    ServerRevision,
+    ServerToken,
+    ServerUrl,
+    SettingsFile,
+    ToolSets,
+    Traceback,
+    first_target,
+)
 from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 if TYPE_CHECKING:
-    from axolotl_server.host import ServerHost
+    from axolotl_cli.calling.request import SchemaOf
 
 Arguments: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
@@ -18,10 +33,17 @@ Arguments: TypeAlias = Annotated[
 
 
 def call(
-    target: FirstTarget,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tool.")],
+    context: typer.Context,
+    target: Annotated[str | None, first_target("tools")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The name of the tool.", autocompletion=completing("tools")),
+    ] = None,
     arguments: Arguments = None,
     *,
+    url: ServerUrl = None,
+    token_env: ServerToken = None,
+    revision: ServerRevision = None,
     subject: Subject = None,
     role: Roles = None,
     scope: Scopes = None,
@@ -31,35 +53,42 @@ def call(
     settings: SettingsFile = None,
     profile: Profile = None,
     answer: Answers = None,
+    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Call a tool and print its result.
 
     The exit code is 1 if the tool fails, 3 if the server refuses the request.
     """
-    from axolotl_cli.calling.request import as_text, read_arguments, send_request
-    from axolotl_cli.target import resolve_target
+    from axolotl_cli.calling.request import Sender, as_text, read_arguments
 
-    def prepare(host: "ServerHost") -> dict[str, Any]:
-        return {"name": as_text(name), "arguments": read_arguments(arguments or [], _schema_of(host, name))}
-
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
-    result = send_request(
-        chosen,
-        "tools/call",
-        prepare,
-        answer or [],
-        None if as_json else _print_result,
-        principal=chosen_principal(subject, scope, role, tenant),
+    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
+    principal = chosen_principal(subject, scope, role, tenant)
+    sender = Sender(
+        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
     )
+    name, *words = sender.split("NAME", target, name, *(arguments or []))
+
+    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
+        schema = await schema_of(as_text(name)) if words else {}
+        return {"name": as_text(name), "arguments": read_arguments(words, schema)}
+
+    result = sender.send("tools/call", prepare, answer or [], None if as_json else _print_result)
     raise typer.Exit(ExitCode.TOOL_FAILED if result.get("isError") else ExitCode.DONE)
 
 
 def prompt(
-    target: FirstTarget,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the prompt.")],
+    context: typer.Context,
+    target: Annotated[str | None, first_target("prompts")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The name of the prompt.", autocompletion=completing("prompts")),
+    ] = None,
     arguments: Arguments = None,
     *,
+    url: ServerUrl = None,
+    token_env: ServerToken = None,
+    revision: ServerRevision = None,
     subject: Subject = None,
     role: Roles = None,
     scope: Scopes = None,
@@ -69,33 +98,43 @@ def prompt(
     settings: SettingsFile = None,
     profile: Profile = None,
     answer: Answers = None,
+    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Render a prompt and print its messages.
 
     The exit code is 3 if the server refuses the request or the prompt fails.
     """
-    from axolotl_cli.calling.request import as_text, read_texts, send_request
-    from axolotl_cli.target import resolve_target
+    from axolotl_cli.calling.request import Sender, as_text, read_texts
 
-    def prepare(host: "ServerHost") -> dict[str, Any]:
-        return {"name": as_text(name), "arguments": read_texts(arguments or [])}
-
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
-    send_request(
-        chosen,
-        "prompts/get",
-        prepare,
-        answer or [],
-        None if as_json else _print_messages,
-        principal=chosen_principal(subject, scope, role, tenant),
+    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
+    principal = chosen_principal(subject, scope, role, tenant)
+    sender = Sender(
+        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
     )
+    name, *words = sender.split("NAME", target, name, *(arguments or []))
+
+    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
+        return {"name": as_text(name), "arguments": read_texts(words)}
+
+    sender.send("prompts/get", prepare, answer or [], None if as_json else _print_messages)
 
 
 def read(
-    target: FirstTarget,
-    uri: Annotated[str, typer.Argument(metavar="URI", help="The URI of a resource, or one that matches a template.")],
+    context: typer.Context,
+    target: Annotated[str | None, first_target("resources", "uri")] = None,
+    uri: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="URI",
+            help="The URI of a resource, or one that matches a template.",
+            autocompletion=completing("resources", "uri"),
+        ),
+    ] = None,
     *,
+    url: ServerUrl = None,
+    token_env: ServerToken = None,
+    revision: ServerRevision = None,
     subject: Subject = None,
     role: Roles = None,
     scope: Scopes = None,
@@ -105,32 +144,26 @@ def read(
     settings: SettingsFile = None,
     profile: Profile = None,
     answer: Answers = None,
+    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a resource and print its content.
 
     The exit code is 3 if there is no such resource or reading it fails.
     """
-    from axolotl_cli.calling.request import as_text, send_request
-    from axolotl_cli.target import resolve_target
+    from axolotl_cli.calling.request import Sender, as_text
 
-    def prepare(host: "ServerHost") -> dict[str, Any]:
+    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
+    principal = chosen_principal(subject, scope, role, tenant)
+    sender = Sender(
+        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
+    )
+    [uri] = sender.split("URI", target, uri)
+
+    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
         return {"uri": as_text(uri)}
 
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
-    send_request(
-        chosen,
-        "resources/read",
-        prepare,
-        answer or [],
-        None if as_json else _print_contents,
-        principal=chosen_principal(subject, scope, role, tenant),
-    )
-
-
-def _schema_of(host: "ServerHost", name: str) -> Mapping[str, Any]:
-    binding = host.catalogue.find(name)
-    return {} if binding is None else binding.spec.input_schema  # the server refuses a call of an unknown tool
+    sender.send("resources/read", prepare, answer or [], None if as_json else _print_contents)
 
 
 def _print_result(result: Mapping[str, Any]) -> None:

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, RemoteOptions, ServerToken, SettingsFile
 from axolotl_cli.text import one_line
 
 
@@ -16,9 +18,12 @@ def health(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="The URL of the server, or of a health route. Defaults to the address in the settings."
+            metavar="URL",
+            help="The URL of the server, of its MCP endpoint, or of a health route. Defaults to the address in the "
+            "settings.",
         ),
     ] = None,
+    token_env: ServerToken = None,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the response.")
     ] = 5.0,
@@ -29,9 +34,11 @@ def health(
 ) -> None:
     """Check whether a running server is ready.
 
+    A server without health routes is ready if it answers over MCP.
+
     The exit code is 0 if it is ready, 1 if it is not, 3 if it does not answer.
     """
-    from axolotl_cli.serving.health_probe import Unreachable, ask_health, full_url, health_url
+    from axolotl_cli.serving.health_probe import NoHealthRoute, Unreachable, ask_health, full_url, health_url
 
     try:
         address = health_url(FileOptions(env_file, settings, profile)) if url is None else full_url(url)
@@ -40,6 +47,9 @@ def health(
     try:
         answer = ask_health(address, timeout)
     except Unreachable as error:
+        if isinstance(error, NoHealthRoute) and url is not None:
+            with suppress(typer.Exit):
+                return _ask_over_mcp(RemoteOptions(url, token_env), timeout, as_json)
         _print_unreachable(address, str(error), as_json)
         raise typer.Exit(ExitCode.UNREACHABLE) from None
     if as_json:
@@ -47,6 +57,24 @@ def health(
     else:
         typer.echo("\n".join(_lines(answer.is_ready, answer.content)))
     raise typer.Exit(ExitCode.DONE if answer.is_ready else ExitCode.NOT_READY)
+
+
+def _ask_over_mcp(remote: RemoteOptions, timeout: float, as_json: bool) -> None:
+    """Check whether a server without health routes answers at its MCP endpoint."""
+    from axolotl_cli.calling.running_server import RunningServer
+    from axolotl_server.client.event_reading import ClientLimits
+
+    server = RunningServer.of(remote)
+    if urlsplit(server.url).path == "/":
+        server = server._replace(url=server.url.removesuffix("/"))
+    limits = ClientLimits(connect_seconds=timeout, silence_seconds=timeout)
+    found = server.use(lambda client: client.describe(), limits=limits)
+    if as_json:
+        about = {"name": found.name, "version": found.version, "revision": found.revision}
+        typer.echo(json.dumps({"ready": True, "url": server.url, "status": "ok", "server": about}, indent=2))
+    else:
+        name = f"{found.name} {found.version}".rstrip()
+        typer.echo(one_line(f"ready: {name} answers in revision {found.revision}, but has no health routes"))
 
 
 def _print_unreachable(address: str, reason: str, as_json: bool) -> None:

@@ -3,7 +3,21 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, Target, ToolSets
+import typer
+
+from axolotl_cli.options import (
+    AsJson,
+    EnvFile,
+    FileOptions,
+    Profile,
+    RemoteOptions,
+    ServerRevision,
+    ServerToken,
+    ServerUrl,
+    SettingsFile,
+    Target,
+    ToolSets,
+)
 from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 if TYPE_CHECKING:
@@ -12,8 +26,12 @@ if TYPE_CHECKING:
 
 
 def list_features(
+    context: typer.Context,
     target: Target = None,
     *,
+    url: ServerUrl = None,
+    token_env: ServerToken = None,
+    revision: ServerRevision = None,
     subject: Subject = None,
     role: Roles = None,
     scope: Scopes = None,
@@ -24,11 +42,15 @@ def list_features(
     profile: Profile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tools, prompts, resources and skills of a container; with --as, those that the principal may use."""
+    """List the tools, prompts, resources and skills of a container or a running server.
+
+    With --as, only those that the principal may use. The exit code is 3 if a running server does not answer.
+    """
     from axolotl_cli.output import print_json
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
+    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant, _explicit(context, target))
     principal = chosen_principal(subject, scope, role, tenant)
 
     async def describe_features(host: "ServerHost") -> "Offer":
@@ -36,13 +58,29 @@ def list_features(
 
         return describe(host) if principal is None else await describe_for(principal, host)
 
-    offer = with_host(
-        resolve_target(target, toolset, files=FileOptions(env_file, settings, profile)), describe_features
-    )
+    if remote.url is not None:
+        offer = _describe_remote(remote)["offer"]
+    else:
+        chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+        offer = with_host(chosen, describe_features)
     if as_json:
         print_json({kind: [_summary(feature) for feature in features] for kind, features in offer.items()})
     else:
         _print_tables(offer)
+
+
+def _explicit(context: typer.Context, target: str | None) -> str | None:
+    """Return the target if the command line names one, not a variable."""
+    source = context.get_parameter_source("target")
+    return target if target != "-" and source is not None and source.name == "COMMANDLINE" else None
+
+
+def _describe_remote(remote: RemoteOptions) -> dict[str, Any]:
+    from axolotl_cli.calling.running_server import RunningServer
+    from axolotl_cli.views.offer import describe_server
+
+    server = RunningServer.of(remote)
+    return {"url": server.url, **server.use(describe_server)}
 
 
 def _summary(feature: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,8 +91,8 @@ def _summary(feature: Mapping[str, Any]) -> dict[str, Any]:
         ]
     if "frontmatter" in feature:
         own["files"] = _number_of_files(feature)
-    common = {key: feature[key] for key in ("title", "description", "toolset")}
-    limits = {key: feature["limits"][key] for key in ("execution", "timeout_seconds")}
+    common = {key: feature[key] for key in ("title", "description", "toolset") if key in feature}
+    limits = {key: feature["limits"][key] for key in ("execution", "timeout_seconds") if "limits" in feature}
     return {"name": feature["name"], **own, **common, **limits}
 
 
@@ -78,14 +116,15 @@ def _print_tables(offer: "Offer") -> None:
     }
     for kind, features in offer.items():
         if features:
-            show(table([*columns[kind], "Tool set", "Runs in", "Timeout"], map(_row, features)), "")
+            own = ["Tool set", "Runs in", "Timeout"] if "limits" in features[0] else []
+            show(table([*columns[kind], *own], map(_row, features)), "")
     show(", ".join(counted(counts(offer))))
 
 
 def _row(feature: Mapping[str, Any]) -> list[str]:
     from axolotl_cli.output import seconds
 
-    limits, headline = feature["limits"], _headline(feature)
+    limits, headline = feature.get("limits"), _headline(feature)
     if "arguments_schema" in feature:
         arguments = _arguments(feature["arguments_schema"])
         names = ", ".join(name if is_required else f"{name}?" for name, is_required in arguments)
@@ -97,6 +136,8 @@ def _row(feature: Mapping[str, Any]) -> list[str]:
         own = [uri, headline or feature["name"], feature["mime_type"] or "–"]
     else:
         own = [feature["name"], headline]
+    if limits is None:
+        return own
     return [*own, feature["toolset"] or "–", limits["execution"], seconds(limits["timeout_seconds"])]
 
 
@@ -112,8 +153,12 @@ def _headline(feature: Mapping[str, Any]) -> str:
 
 
 def inspect(
+    context: typer.Context,
     target: Target = None,
     *,
+    url: ServerUrl = None,
+    token_env: ServerToken = None,
+    revision: ServerRevision = None,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
     settings: SettingsFile = None,
@@ -124,8 +169,13 @@ def inspect(
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
-    report = {"target": chosen.name, **with_host(chosen, _inspect)}
+    remote = RemoteOptions.of(url, token_env, revision, _explicit(context, target))
+    if remote.url is not None:
+        found = _describe_remote(remote)
+        report = {**found["description"], **found["offer"]}
+    else:
+        chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+        report = {"target": chosen.name, **with_host(chosen, _inspect)}
     if as_json:
         from axolotl_cli.output import print_json
 

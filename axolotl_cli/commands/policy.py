@@ -1,7 +1,7 @@
 """`axolotl policy`: authorization decisions and the rules behind them."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -27,6 +27,12 @@ class FeatureKind(StrEnum):
     SKILL = "skill"
 
 
+Kind: TypeAlias = Annotated[
+    FeatureKind | None,
+    typer.Option("--kind", help="The kind of feature, if several have this name: by default, a tool comes first."),
+]
+
+
 @policy.callback()
 def start() -> None:
     """Explain authorization decisions."""
@@ -35,7 +41,8 @@ def start() -> None:
 @policy.command("explain")
 def explain(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of the tool or prompt, or the URI of the resource.")
+        str,
+        typer.Argument(metavar="NAME", help="The name of a tool, prompt or resource, or the URI of a resource."),
     ],
     *,
     subject: Annotated[
@@ -49,7 +56,7 @@ def explain(
     scope: Scopes = None,
     role: Roles = None,
     tenant: Tenant = None,
-    kind: Annotated[FeatureKind, typer.Option("--kind", help="The kind of feature.")] = FeatureKind.TOOL,
+    kind: Kind = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TARGET", envvar="AXOLOTL_TARGET", help="The container, as for serve."),
@@ -72,7 +79,7 @@ def explain(
     async def work(host: "ServerHost") -> "Verdict | str":
         from axolotl_cli.views.verdict import explain_decision
 
-        return await explain_decision(host, principal, kind.value, name)
+        return await explain_decision(host, principal, kind and kind.value, name)
 
     verdict = with_host(resolve_target(target, toolset, files=FileOptions(env_file, settings, profile)), work)
     if isinstance(verdict, str):

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import typer
+
 from axolotl_cli.development.file_watch import changes_in, project_directories, require_watchfiles
 from axolotl_cli.development.report import DevReport
 from axolotl_cli.logs import start_logging
@@ -51,7 +53,9 @@ def serve_with_reload(
             sessions_directory=directory,
             principal=None if principal is None else _as_json(principal),
         )
-        asyncio.run(_supervise(order, directories))
+        code = asyncio.run(_supervise(order, directories))
+    if code:
+        raise typer.Exit(code)
 
 
 def _as_json(principal: Principal) -> dict[str, Any]:
@@ -59,6 +63,6 @@ def _as_json(principal: Principal) -> dict[str, Any]:
     return {"subject": principal.subject, "tenant": principal.tenant, **lists, "claims": dict(principal.claims)}
 
 
-async def _supervise(order: WorkerOrder, directories: Sequence[Path]) -> None:
+async def _supervise(order: WorkerOrder, directories: Sequence[Path]) -> int:
     supervisor = Supervisor(order, 1, changes_in(directories), DevReport(directories), restart=False)
-    await supervisor.run()
+    return await supervisor.run()

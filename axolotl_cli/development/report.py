@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from axolotl_cli.serving.supervisor import WorkerLog
+from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerProcess
 from axolotl_cli.text import counted, enumeration, escape_controls, one_line, print_status
 
@@ -59,11 +59,16 @@ class DevReport(WorkerLog):
 
     def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
         print_status(f"{_ERROR} {escape_controls(worker.problem)}")
+        if worker.is_hopeless and not is_serving:
+            return
         print_status(
             "The previous code keeps serving. Fix the error and save."
             if is_serving
             else "Fix the error and save to start the server."
         )
+
+    def given_up(self) -> None:
+        """Print nothing: the problem has been printed."""
 
     def ended(self, worker: WorkerProcess) -> None:
         print_status(f"{_ERROR} The server {worker.ending}. Save a file to start it again.")

@@ -13,6 +13,10 @@ _BACKLOG = 2048
 _ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
+class UnusableAddress(ConfigurationError):
+    """The server cannot listen at its address, and no other code would change that."""
+
+
 def listen(settings: HttpSettings) -> socket.socket:
     """Open a listening socket."""
     family, address = _resolved(settings)
@@ -25,7 +29,7 @@ def listen(settings: HttpSettings) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise ConfigurationError(_explain(error, settings)) from error
+        raise UnusableAddress(_explain(error, settings)) from error
     return listener
 
 
@@ -53,7 +57,7 @@ def _resolved(settings: HttpSettings) -> tuple[int, tuple[object, ...]]:
             settings.host or None, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"The host {settings.host!r} is unknown: choose another with --host") from error
+        raise UnusableAddress(f"The host {settings.host!r} is unknown: choose another with --host") from error
     family, _, _, _, address = found[0]
     return family, address
 

@@ -38,6 +38,10 @@ class Unreachable(Exception):
     """The server gave no usable answer; the message explains why."""
 
 
+class NoHealthRoute(Unreachable):
+    """Something answered, but not with a health report."""
+
+
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
     """The answer of a server."""
@@ -96,5 +100,5 @@ def _read(status: int, body: bytes) -> Mapping[str, Any]:
     except ValueError:
         content = None
     if status not in _STATUSES or not isinstance(content, dict) or "status" not in content:
-        raise Unreachable(f"the status is {status}; are the health routes enabled?")
+        raise NoHealthRoute(f"the status is {status}; are the health routes enabled?")
     return content

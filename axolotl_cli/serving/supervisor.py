@@ -16,6 +16,7 @@ from typing import Any, Final
 import typer
 
 from axolotl_cli.exit import ExitCode
+from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
@@ -38,33 +39,6 @@ _HURRY_SECONDS: Final = 5.0
 _HAND_OVER_SECONDS: Final = 3.0
 _DEV_START_SECONDS: Final = 60.0
 _DEV_STOP_SECONDS: Final = 3.0
-
-
-class WorkerLog:
-    """Logs what happens to workers."""
-
-    def reloading(self, files: Sequence[str]) -> None:
-        _log.info("reloading: each worker is replaced by a new one")
-
-    def started(self, worker: WorkerProcess) -> None:
-        _log.info("worker %d (process %d) serves", worker.number, worker.pid)
-        if worker.description["address_changed"]:
-            _log.warning("the address in the settings changed: start the server again to listen there")
-
-    def serving(self, workers: Sequence[WorkerProcess], seconds: float, *, is_reload: bool) -> None:
-        pids = ", ".join(str(worker.pid) for worker in workers)
-        if is_reload:
-            _log.info("reloaded: %s", pids)
-        else:
-            _log.info("%d workers serve: %s", len(workers), pids)
-
-    def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
-        _log.error("worker %d (process %d) %s before it served", worker.number, worker.pid, worker.ending)
-        if is_reload:
-            _log.error("the reload failed: workers that were not replaced keep serving")
-
-    def ended(self, worker: WorkerProcess) -> None:
-        _log.error("worker %d (process %d) %s: starting another", worker.number, worker.pid, worker.ending)
 
 
 @dataclass(slots=True)
@@ -217,9 +191,10 @@ class Supervisor:
         for other in serving:
             other.show_problem(worker.problem)
         is_misconfigured = worker.code == ExitCode.NOT_CONFIGURED
-        if self._restart and not serving and (is_misconfigured or self._failures >= _MAX_FAILURES):
+        is_final = is_misconfigured or self._failures >= _MAX_FAILURES if self._restart else worker.is_hopeless
+        if is_final and not serving:
             self._code = ExitCode.NOT_CONFIGURED if is_misconfigured else _FAILED
-            _log.critical("no worker serves, and none can be started: giving up")
+            self._report.given_up()
             self._stopping.set()
 
     async def _watch(self, slot: _Slot, worker: WorkerProcess) -> None:

@@ -14,7 +14,7 @@ from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
-from axolotl_cli.serving.address import listen, url_of
+from axolotl_cli.serving.address import UnusableAddress, listen, url_of
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.lock_check import lock_check
 from axolotl_cli.serving.worker_process import Channel, WorkerOrder
@@ -70,7 +70,8 @@ def _fail(error: Exception, end: socket.socket, order: WorkerOrder) -> NoReturn:
     from axolotl_cli.serving.worker_report import explain
 
     end.setblocking(True)
-    end.sendall(json.dumps({"type": "failed", "problem": explain(error)}).encode() + b"\n")
+    message = {"type": "failed", "problem": explain(error), "is_final": isinstance(error, UnusableAddress)}
+    end.sendall(json.dumps(message).encode() + b"\n")
     if not order.is_development and not report_findings(error):
         raise error
     raise SystemExit(ExitCode.NOT_CONFIGURED) from None

@@ -121,6 +121,8 @@ class WorkerProcess:
         """The content of its `ready` message."""
         self.problem = "The process ended before it was ready to serve"
         """Why it does not serve, if it does not."""
+        self.is_hopeless = False
+        """Whether other code would not serve either."""
         self.has_answered = False
         """Whether it has answered the last ping."""
         self._process = process
@@ -232,7 +234,7 @@ class WorkerProcess:
                 self.description, self._ready_at = message, time.monotonic()
                 self.ready.set_result(True)
             case "failed":
-                self.problem = message["problem"]
+                self.problem, self.is_hopeless = message["problem"], message["is_final"]
             case "handed_over":
                 self.handed_over.set()
 

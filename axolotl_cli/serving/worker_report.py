@@ -15,6 +15,7 @@ from axolotl_cli.text import counts_in, one_line, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_server.host import ServerHost
+from axolotl_server.observation.tracebacks import user_frames
 
 if TYPE_CHECKING:
     from axolotl_server.console.journal import CallRecord
@@ -68,7 +69,8 @@ def _root(error: BaseException) -> BaseException | None:
     root = error
     while root.__cause__ is not None:
         root = root.__cause__
-    return None if isinstance(root, ConfigurationError) else root
+    is_users = bool(user_frames(traceback.extract_tb(root.__traceback__))) or isinstance(root, SyntaxError)
+    return root if is_users and not isinstance(root, ConfigurationError) else None
 
 
 def _traceback(error: BaseException) -> list[str]:

@@ -17,6 +17,7 @@ from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.calls.binding import Binding
+from axolotl_server.client.client import Client
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.roles import FeatureSet
 
@@ -62,6 +63,65 @@ async def describe_for(principal: Principal, host: ServerHost) -> Offer:
             allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
         visible[kind] = list(compress(features, allowed))
     return visible
+
+
+async def describe_server(client: Client) -> dict[str, Any]:
+    """Describe a running server, and everything that it lists for this client."""
+    described = await client.describe()
+    has = described.capabilities
+    tools = await client.list_tools() if "tools" in has else []
+    prompts = await client.list_prompts() if "prompts" in has else []
+    resources = await client.list_resources() if "resources" in has else []
+    templates = await client.list_resource_templates() if "resources" in has else []
+    return {
+        "description": {
+            "server": {key: getattr(described, key) for key in ("name", "version", "title", "instructions")},
+            "revision": described.revision,
+            "capabilities": dict(has),
+        },
+        "offer": {
+            "tools": [{**_listed(one), **_listed_tool(one)} for one in tools],
+            "prompts": [{**_listed(one), "arguments_schema": _listed_arguments(one)} for one in prompts],
+            "resources": [
+                {**_listed(one), "uri": one["uri"], "mime_type": one.get("mimeType"), "size": one.get("size")}
+                for one in resources
+            ],
+            "templates": [
+                {**_listed(one), "uri_template": one["uriTemplate"], "mime_type": one.get("mimeType")}
+                for one in templates
+            ],
+            "skills": [],  # clients find them as resources
+        },
+    }
+
+
+def _listed(definition: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": definition["name"],
+        "title": definition.get("title"),
+        "description": definition.get("description") or "",
+    }
+
+
+def _listed_tool(definition: Mapping[str, Any]) -> dict[str, Any]:
+    output = definition.get("outputSchema")
+    return {
+        "input_schema": definition.get("inputSchema", {}),
+        "output_schema": output if isinstance(output, dict) else None,
+        "app": None,
+    }
+
+
+def _listed_arguments(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the schema of a prompt's arguments, which are listed one by one."""
+    arguments = definition.get("arguments") or []
+    return {
+        "type": "object",
+        "properties": {
+            one["name"]: {"type": "string", "description": one.get("description") or ""} for one in arguments
+        },
+        "required": [one["name"] for one in arguments if one.get("required")],
+    }
 
 
 def counts(offer: Mapping[str, Any]) -> dict[str, int]:
@@ -115,7 +175,7 @@ def _mime_type(spec: Any) -> str | None:
 
 def print_inspection(report: Mapping[str, Any]) -> None:
     """Print the report of `axolotl inspect`."""
-    show(*_server(report))
+    show(*(_server(report) if "settings" in report else _remote(report)))
     for heading, facts in _features(report):
         show("", heading, _facts(facts))
     show("", f"{', '.join(counted(counts(report)))}; --json shows the complete schemas")
@@ -137,6 +197,17 @@ def _server(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
     return heading, _facts({name: Text(value) for name, value in facts.items() if value})
 
 
+def _remote(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
+    server = report["server"]
+    facts = {
+        "instructions": server["instructions"],
+        "revision": report["revision"],
+        "capabilities": ", ".join(report["capabilities"]),
+    }
+    heading = Text.assemble((f"{server['name']} {server['version']}", "bold"), f"  {server['title'] or ''}")
+    return heading, _facts({name: Text(value) for name, value in facts.items() if value})
+
+
 def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mapping[str, RenderableType]]]:
     for tool in report["tools"]:
         output = tool["output_schema"]
@@ -153,7 +224,8 @@ def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mappi
         size = f", {resource['size']} bytes" if resource["size"] is not None else ""
         yield _heading(resource["uri"], resource, "resource"), _readable(resource, size)
     for template in report["templates"]:
-        variables = {"variables": _schema(template["variables_schema"])}
+        schema = template.get("variables_schema")
+        variables = {} if schema is None else {"variables": _schema(schema)}
         yield _heading(template["uri_template"], template, "template"), {**_readable(template), **variables}
     for skill in report["skills"]:
         yield _heading(skill["uri"], skill, "skill"), {**_common_facts(skill), "files": _files(skill)}
@@ -180,9 +252,12 @@ def _readable(feature: Mapping[str, Any], size: str = "") -> dict[str, Renderabl
 
 
 def _common_facts(feature: Mapping[str, Any]) -> dict[str, RenderableType]:
+    description = {"description": Text(feature["description"] or "–")}
+    if "limits" not in feature:
+        return {**description}
     layers = [layer.rpartition(".")[2] for layer in feature["layers"]]
     return {
-        "description": Text(feature["description"] or "–"),
+        **description,
         "tool set": Text(feature["toolset"] or "–"),
         "limits": Text(_limits(feature["limits"], coercible="input_schema" in feature)),
         "layers": Text(" → ".join(layers) or "–"),
@@ -202,9 +277,11 @@ def _limits(limits: Mapping[str, Any], *, coercible: bool) -> str:
 def _schema(schema: Mapping[str, Any]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="cyan", no_wrap=True)
-    for name, kind, description in outline(schema):
-        grid.add_row(Text(name), Text(kind), Text(description, "dim"))
-    return grid if grid.row_count else Text("none")
+    lines = list(outline(schema))
+    is_described = any(description for _, _, description in lines)  # an empty column would cut off the one before it
+    for name, kind, description in lines:
+        grid.add_row(Text(name), Text(kind), *([Text(description, "dim")] if is_described else []))
+    return grid if lines else Text("none")
 
 
 def _facts(facts: Mapping[str, RenderableType]) -> RenderableType:

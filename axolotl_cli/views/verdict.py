@@ -1,7 +1,7 @@
 """The authorization decision about one principal and one feature, with all rules that were examined."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import nearest
@@ -9,6 +9,8 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.authorization import Authorization
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
+
+_KINDS: Final = ("tool", "prompt", "resource")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,18 @@ class Verdict:
     rules: tuple[ExaminedRule, ...]
 
 
-async def explain_decision(host: ServerHost, principal: Principal, kind: str, name: str) -> Verdict | str:
-    """Return the decision of the server's policy, or an error message if there is no such feature."""
-    binding = _find(host, kind, name)
-    if binding is None:
-        near = nearest(name, _names(host, kind))
-        return f"There is no {kind} {name!r}" + (f"; did you mean {near!r}?" if near else "")
+async def explain_decision(host: ServerHost, principal: Principal, kind: str | None, name: str) -> Verdict | str:
+    """Return the decision of the server's policy, or an error message if there is no such feature.
+
+    Without a kind, the name may be that of a tool, prompt, resource or resource template, in this order.
+    """
+    kinds = _KINDS if kind is None else (kind,)
+    found = next(((one, binding) for one in kinds if (binding := _find(host, one, name)) is not None), None)
+    if found is None:
+        near = nearest(name, [known for one in kinds for known in _names(host, one)])
+        what = kind or "tool, prompt or resource"
+        return f"There is no {what} {name!r}" + (f"; did you mean {near!r}?" if near else "")
+    kind, binding = found
     spec: FeatureSpec = binding.spec
     caller = {
         "subject": principal.subject,
@@ -73,17 +81,18 @@ def _find(host: ServerHost, kind: str, name: str) -> Binding[Any] | None:
         return host.catalogue.find(name)
     if kind == "prompt":
         return host.prompts.find(name)
-    return host.resources.find(name) or host.templates.find_template(name)
+    found = host.resources.find(name) or host.templates.find_template(name)
+    return found or next((one for one in _bindings(host, kind) if one.spec.feature.name == name), None)
 
 
-def _names(host: ServerHost, kind: str) -> list[str]:
-    catalogues = {
-        "tool": (host.catalogue.bindings(),),
-        "prompt": (host.prompts.bindings(),),
-        "resource": (host.resources.bindings(), host.templates.bindings()),
-        "skill": (host.resources.bindings(), host.templates.bindings()),
-    }
-    return [binding.spec.name for bindings in catalogues[kind] for binding in bindings]
+def _bindings(host: ServerHost, kind: str) -> list[Binding[Any]]:
+    if kind in ("resource", "skill"):
+        return [*host.resources.bindings(), *host.templates.bindings()]
+    return [*(host.catalogue.bindings() if kind == "tool" else host.prompts.bindings())]
+
+
+def _names(host: ServerHost, kind: str) -> set[str]:
+    return {name for one in _bindings(host, kind) for name in (one.spec.name, one.spec.feature.name)}
 
 
 def _examine(

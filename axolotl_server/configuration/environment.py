@@ -105,8 +105,21 @@ def unknown_variables(variables: Iterable[str], others: Iterable[str] = ()) -> I
     known = [name.upper() for name in others]
     for name in filter(_is_ours, variables):
         if name.upper() not in known and not _setting_of(name):
-            near = _nearest(name.upper(), known)
+            near = _with_delimiter(name.upper()) or _nearest(name.upper(), known)
             yield f"The variable {name} is unknown and ignored" + (f"; did you mean {near}?" if near else "")
+
+
+def _with_delimiter(name: str) -> str | None:
+    """Find the setting whose variable has two underscores where this one has one."""
+    for position in (at for at in range(len(_PREFIX), len(name)) if name[at] == "_"):
+        candidate = f"{name[:position]}{_DELIMITER}{name[position + 1 :]}"
+        keys = _setting_of(candidate)
+        annotation: Any = ServerSettings
+        for key in keys:
+            annotation = None if annotation is None else below(annotation, key)
+        if keys and annotation is not None:
+            return candidate
+    return None
 
 
 def _is_ours(name: str) -> bool:

@@ -3,9 +3,11 @@
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -17,6 +19,8 @@ from axolotl_core.names import nearest
 from axolotl_server.hosting.role_mistakes import place_of_error
 
 _DEFAULT_NAMES = ("Container", "container")
+_MAX_FILES = 1000
+"""How many files of a directory are compared with a misspelled name."""
 
 
 def load_container(target: str) -> containers.Container:
@@ -77,6 +81,10 @@ def _split(target: str) -> tuple[str, str]:
 
 
 def _import_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ConfigurationError(
+            f"{name!r} is not the name of a module: give pkg.module:Container or path/file.py:Container"
+        )
     try:
         with _first_in_path(Path.cwd()):
             return importlib.import_module(name)
@@ -94,8 +102,8 @@ def _import_module(name: str) -> ModuleType:
 def _import_file(path: str) -> ModuleType:
     file = Path(path).resolve()
     if not file.is_file():
-        near = nearest(file.name, (one.name for one in file.parent.glob("*.py"))) if file.parent.is_dir() else None
-        hint = "" if near is None else f"; did you mean {near}?"
+        near = nearest(file.stem, (one.stem for one in islice(file.parent.glob("*.py"), _MAX_FILES)))
+        hint = f"; did you mean {os.path.join(os.path.dirname(path), near)}.py?" if near else ""
         raise ConfigurationError(f"There is no file {path}{hint}")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None

@@ -3,7 +3,6 @@
 import inspect
 import traceback
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from dependency_injector import errors
@@ -84,17 +83,10 @@ def provider_failure(provider: Any, error: Exception) -> ConfigurationError:
 
 def place_of_error(error: BaseException) -> str:
     """Return ` (file:line)` of the user's code that raised an error; nothing if it was raised elsewhere."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_foreign(frame.filename)]
+    from axolotl_server.observation.tracebacks import user_frames  # only errors need it
+
+    frames = user_frames(traceback.extract_tb(error.__traceback__))
     return f" ({relative_path(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
-
-
-def _is_foreign(file: str) -> bool:
-    """Whether a file belongs to this package, a library or Python."""
-    ours = Path(__file__).parents[2]
-    path = Path(file)
-    inside = path.relative_to(ours).parts[:1] if path.is_relative_to(ours) else ()
-    is_library = path.suffix != ".py" or "site-packages" in path.parts
-    return is_library or inside in (("axolotl_core",), ("axolotl_server",))
 
 
 def _incomplete(provider: Any) -> Iterator[str]:

@@ -1,9 +1,14 @@
-"""A limit for the tracebacks of repeated failures."""
+"""Tracebacks: a limit for repeated failures, and the frames of the user's own code."""
 
 import copy
 import logging
-from collections.abc import Callable
+import os
+import sysconfig
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
 from time import monotonic
+from traceback import FrameSummary, StackSummary, TracebackException
 from typing import Final, TextIO, TypeAlias
 
 from axolotl_core.layers import ToolCall
@@ -68,3 +73,29 @@ def _source_of(record: logging.LogRecord) -> tuple[str, str]:
     if isinstance(call, ToolCall):
         return call.spec.kind, call.spec.name
     return record.name, str(record.msg)
+
+
+def reduce_to_user_code(report: TracebackException) -> int:
+    """Leave out the frames of libraries and of the framework, unless nothing else is left; return their number."""
+    kept = user_frames(report.stack)
+    omitted = len(report.stack) - len(kept) if kept else 0
+    if kept:
+        report.stack = StackSummary.from_list(kept)
+    for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
+        if other is not None:
+            omitted += reduce_to_user_code(other)
+    return omitted
+
+
+def user_frames(stack: Iterable[FrameSummary]) -> list[FrameSummary]:
+    """Select the frames of code that is neither a library nor part of the framework."""
+    foreign = (*_foreign_directories(), "<")
+    return [frame for frame in stack if frame.filename.endswith(".py") and not frame.filename.startswith(foreign)]
+
+
+@cache
+def _foreign_directories() -> tuple[str, ...]:
+    framework = Path(__file__).parents[2]
+    own = [framework / name for name in ("axolotl_core", "axolotl_server", "axolotl_cli", "axolotl_testing")]
+    libraries = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple(f"{directory}{os.sep}" for directory in (*own, *libraries))

@@ -53,7 +53,13 @@ def test_forms(cli: CommandLine, target: str) -> None:
             "named 'not_installed'",
             id="needs",
         ),
-        pytest.param("fails:Container", "Module 'fails' was found, but importing it failed", id="fails"),
+        pytest.param(
+            "fails:Container", "Module 'fails' was found, but importing it failed (fails.py:1): Val", id="fails"
+        ),
+        pytest.param("inner.py", "importing it failed (deep.py:2): ZeroDivisionError: division", id="chain"),
+        pytest.param("typo.py", "importing it failed: SyntaxError: invalid syntax (typo.py, line 1)", id="syntax"),
+        pytest.param("fials.py", "There is no file fials.py; did you mean fails.py?", id="misspelled-file"),
+        pytest.param(".", "'.' is not the name of a module: give pkg.module:Container or path/file.py", id="directory"),
         pytest.param(
             "tests.support.containers.command_containers:Contaner", "did you mean 'Container'?", id="near-miss"
         ),
@@ -77,10 +83,16 @@ def test_wrong_targets(cli: CommandLine, target: str, finding: str) -> None:
     cli.write("fails.py", "raise ValueError('two\\nlines')\n")
     cli.write("fails_later.py", "def make():\n    raise KeyError('x')\n")
     cli.write("unnamed.py", "")
+    cli.write("inner.py", "import deep\n")
+    cli.write("deep.py", "zero = 0\n1 / zero\n")
+    cli.write("typo.py", "def make(:\n")
     answer = cli("list", target)
     assert (answer.code, answer.stdout) == (2, "")
     [line] = answer.stderr.splitlines()
     assert finding in line
+    checked = cli("check", target)
+    assert checked.code == 2
+    assert finding in checked.stdout
 
 
 WITHOUT_A_TARGET = [

@@ -98,10 +98,9 @@ def test_unreadable_arguments(cli: CommandLine, word: str) -> None:
 
 
 def test_progress(cli: CommandLine) -> None:
-    """Progress goes to stderr."""
+    """Progress is for terminals only."""
     answer = call(cli, "count")
-    assert answer.stdout == "done\n"
-    assert answer.stderr == "… 1/2 one\n… 2/2 two\n"
+    assert (answer.stdout, answer.stderr) == ("done\n", "")
 
 
 def test_noise(processes: Processes) -> None:
@@ -119,3 +118,41 @@ def test_stuck_thread(processes: Processes, pipe: Path) -> None:
     assert code == 1
     assert "did not finish within 0.2 seconds" in stderr
     assert "exiting although these did not end: axolotl-tool_0" in stderr
+
+
+FAILING = """
+import json
+from dependency_injector import containers, providers
+from axolotl_core import tool
+
+def parse(text):
+    return json.loads(text)
+
+@tool
+async def boom(text: str) -> str:
+    \"\"\"Fail in a library.\"\"\"
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise LookupError("no such text") from error
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object(boom))
+"""
+
+
+def test_tracebacks_show_user_code(processes: Processes, tmp_path: Path) -> None:
+    """A failed call shows the frames of the user's files only, also of the cause; --traceback shows all."""
+    (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
+    code, stdout, stderr = processes.run("call", "failing.py", "boom", "text=x", directory=tmp_path)
+    assert (code, stdout) == (1, "")
+    files = [line.strip() for line in stderr.splitlines() if line.strip().startswith("File ")]
+    assert len(files) == 3
+    assert all(str(tmp_path / "failing.py") in line for line in files)
+    assert "JSONDecodeError: Expecting value" in stderr
+    assert "LookupError: no such text" in stderr
+    assert "frames of libraries are not shown; --traceback shows all)" in stderr
+    _, _, whole = processes.run("call", "failing.py", "boom", "text=x", "--traceback", directory=tmp_path)
+    assert "feature_method.py" in whole
+    assert "decoder.py" in whole
+    assert "not shown" not in whole

@@ -128,6 +128,9 @@ def test_json(policy: CommandLine) -> None:
         (["--role", "clerk", "--tenant", "acme", "unlock"], 1, "scopes of the tool"),
         (["--role", "clerk", "--tenant", "acme", "--scope", "vault", "--scope", "keys", "unlock"], 0, "clerks"),
         (["greet", "--kind", "prompt"], 1, "default"),
+        (["greet"], 1, "default"),
+        (["files"], 1, "default"),
+        (["files://a"], 1, "default"),
         (["--role", "clerk", "--tenant", "acme", "greet", "--kind", "prompt"], 0, "clerks"),
         (["files://a", "--kind", "resource"], 1, "default"),
         (["files://{name}", "--kind", "resource"], 1, "default"),
@@ -159,7 +162,7 @@ def test_off(policy: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "problem"),
     [
-        (["--as", "ada", "refnud"], 3, "There is no tool 'refnud'; did you mean 'refund'?"),
+        (["--as", "ada", "refnud"], 3, "There is no tool, prompt or resource 'refnud'; did you mean 'refund'?"),
         (["--as", "ada", "refund", "--kind", "prompt"], 3, "There is no prompt 'refund'"),
         (["--as", '{"subject": "ada", "role": []}', "refund"], 2, "'role' is unknown, did you mean 'roles'?"),
         (["--as", "{", "refund"], 2, "this is not JSON"),

@@ -1,0 +1,34 @@
+"""Help texts."""
+
+import pytest
+from typer.main import get_command
+
+from axolotl_cli.app import app
+from tests.cli.conftest import CommandLine
+
+COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
+GROUPED = ["policy explain", "audit verify", "audit tail", "auth hash-key", "config show", "config schema"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *GROUPED])
+def test_help_of_commands(cli: CommandLine, command: str) -> None:
+    """`axolotl help COMMAND` shows what `axolotl COMMAND --help` shows, and flags have no type."""
+    shown = cli("help", *command.split())
+    assert shown.code == 0
+    assert f"Usage: axolotl {command} " in shown.stdout
+    assert shown.stdout.strip() == cli(*command.split(), "--help").stdout.strip()
+    assert "<bool>" not in shown.stdout
+
+
+def test_help_of_all(cli: CommandLine) -> None:
+    """`axolotl help` lists all commands, as `axolotl --help` does."""
+    assert cli("help").stdout.strip() == cli("--help").stdout.strip()
+    assert "<bool>" not in cli("--help").stdout
+
+
+def test_help_of_nothing(cli: CommandLine) -> None:
+    """An unknown command is an error that says how to find the others."""
+    for words in (["nope"], ["call", "nope"]):
+        answer = cli("help", *words)
+        assert answer.code == 2
+        assert f"No such command '{' '.join(words)}'. axolotl help lists all commands." in answer.stderr
