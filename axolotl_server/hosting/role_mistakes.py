@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dependency_injector import errors
+from dependency_injector import errors, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import place_of, relative_path
@@ -58,7 +58,11 @@ def roles_without_provider(container: Any) -> Iterator[str]:
 def misspelled_roles(container: Any) -> Iterator[str]:
     """Find providers that nothing uses and whose names resemble a role."""
     known = container.providers
-    candidates = {name: one for name, one in known.items() if name not in _WRITTEN and _resembles_a_role(name)}
+    candidates = {
+        name: one
+        for name, one in known.items()
+        if name not in _WRITTEN and _resembles_a_role(name) and not isinstance(one, providers.Container)
+    }
     used = {id(one) for provider in known.values() for one in provider.traverse()} if candidates else set()
     written: Any = getattr(container, "declarative_parent", None)
     for name, provider in candidates.items():

@@ -351,3 +351,16 @@ def test_unusual_names(cli: CommandLine, name: str) -> None:
     assert (
         f"Tool '{name}' has a name that models easily get wrong: use at most 40 lower-case characters" in answer.stdout
     )
+
+
+def test_containers_inside_containers_are_not_misspelled_roles(cli: CommandLine) -> None:
+    """A container below another may have a name that resembles a role."""
+    cli.write(
+        "shop.py",
+        "from dependency_injector import containers, providers\n"
+        "from tests.support.containers.command_containers import Container as Inner\n\n"
+        "class Container(containers.DeclarativeContainer):\n"
+        "    sources = providers.Container(Inner)\n"
+        "    tools = providers.List()\n",
+    )
+    assert "did you mean 'resources'" not in cli("check", "shop.py").stdout
