@@ -8,9 +8,8 @@ from typing import Any, Final
 from pydantic import BaseModel, TypeAdapter
 
 from axolotl_server.client.outcomes import CallOutcome, PromptOutcome, RemoteError, ResourceOutcome
+from axolotl_testing.findings import indented
 
-_SHOWN: Final = 20
-"""How many differences a message shows."""
 _FAILURE: Final = "_error"
 """How the reasons of hidden exceptions end, which are not refusals."""
 
@@ -29,9 +28,7 @@ def assert_result(outcome: CallOutcome | PromptOutcome | ResourceOutcome, expect
     actual = outcome.text if structured is None or (isinstance(wanted, str) and wanted != structured) else structured
     found = [*_differences(wanted, actual, "$")]
     if found:
-        more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-        lines = "".join(f"\n  {one}" for one in [*found[:_SHOWN], *more])
-        raise AssertionError(f"The result differs:{lines}")
+        raise AssertionError(f"The result differs:{indented(found)}")
 
 
 def assert_tool_error(outcome: CallOutcome, match: str | None = None) -> str:

@@ -15,6 +15,7 @@ from axolotl_core.policies.quota import IQuotaStore, QuotaStoreError
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
 from axolotl_core.sessions import IEventStore
 from axolotl_server.client.client import Client
+from axolotl_testing.findings import indented
 
 StoreName: TypeAlias = Literal["quotas", "results", "events"]
 _Act: TypeAlias = "Callable[[InjectedFault, ToolCall, Invoke], Awaitable[Any]]"
@@ -177,8 +178,7 @@ class FaultPlan:
         __tracebackhide__ = True
         found = [f"{problem}{self._hint(one)}" for one in self._all() if (problem := one.problem())]
         if found:
-            lines = "".join(f"\n  {one}" for one in found)
-            raise AssertionError(f"These faults did not happen:{lines}")
+            raise AssertionError(f"These faults did not happen:{indented(found)}")
 
     def next_fault(self, feature: str) -> InjectedFault | None:
         """Find the fault of the next call of a feature."""

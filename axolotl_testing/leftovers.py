@@ -11,13 +11,12 @@ from typing import Any, Final
 import pytest
 
 from axolotl_server.host import ServerHost
+from axolotl_testing.findings import indented
 
 _PATIENCE_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.01
 _LIBRARY: Final = {Path(threading.__file__).parent, Path(asyncio.__file__).parent, Path(futures.__file__).parent}
 _PROC: Final = Path("/proc")
-_SHOWN: Final = 20
-"""How many leftovers a message names."""
 
 
 class Leftovers:
@@ -43,9 +42,7 @@ class Leftovers:
         await _until(lambda: not any(self._found()))
         found = [*dict.fromkeys(self._calls), *self._found()]
         if found:
-            more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-            lines = "".join(f"\n  {one}" for one in [*found[:_SHOWN], *more])
-            pytest.fail(f"The block left over:{lines}", pytrace=False)
+            pytest.fail(f"The block left over:{indented(found)}", pytrace=False)
 
     def _found(self) -> Iterator[str]:
         for thread in threading.enumerate():

@@ -10,6 +10,7 @@ from axolotl_core.names import nearest
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.host import ServerHost
+from axolotl_testing.findings import indented
 from axolotl_testing.principal import as_principal
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
 
@@ -65,8 +66,7 @@ class Policy:
             *(() if calls is None else _differences("may call", "may not call", allowed, calls, decisions)),
         ]
         if differences:
-            lines = "".join(f"\n  {one}" for one in differences)
-            raise AssertionError(f"The policy differs for {_described(principal)}:{lines}")
+            raise AssertionError(f"The policy differs for {_described(principal)}:{indented(differences)}")
 
     async def _decide(self, principal: Principal) -> "tuple[frozenset[str], dict[str, Decision]]":
         """Give the names that a principal sees, and the decision on each feature."""

@@ -21,6 +21,9 @@ SettingsSource: TypeAlias = Mapping[str, Any] | str | Path
 DEFAULT_PROFILE = "test"
 """The profile that fixtures use if the settings file has it."""
 
+_NOT_IN_TESTS = ("audit", "telemetry")
+"""Sections that tests leave out, so that they neither write to the audit log of production nor send anything."""
+
 
 class OpenProject(NamedTuple):
     """A container with its overrides, and the settings that it is started with."""
@@ -57,10 +60,10 @@ class Project:
         """Make the container and override providers; reset the overrides after the block.
 
         The block runs in the directory of the settings file, like the commands. The settings file applies only to the
-        project's own container.
+        project's own container, and without the sections `audit` and `telemetry`, unless the profile has them too.
         """
         has_file = source is None or isinstance(settings, str | Path)
-        file = self.settings_file(settings, profile) if has_file else FileSettings()
+        file = self.settings_file(settings, profile).without(*_NOT_IN_TESTS) if has_file else FileSettings()
         flags = settings if isinstance(settings, Mapping) else {}
         with ExitStack() as stack:
             if file.path is not None and file.path.parent != Path.cwd():

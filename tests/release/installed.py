@@ -49,7 +49,7 @@ def _check_tutorial(commands: Path, work: Path) -> None:
 def _check_demo(axolotl: str, work: Path) -> None:
     """Serve the example tools, and ask the running server for its health."""
     command = [axolotl, "serve", "--demo", "--transport", "http", "--port", "0"]
-    with subprocess.Popen(command, cwd=work, env=_environment(), stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(command, cwd=work, env=clean_environment(), stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
             lines: list[str] = []
@@ -74,14 +74,15 @@ def _expect(output: str, expected: str) -> None:
 
 def _run(command: list[str], directory: Path | None = None) -> str:
     done = subprocess.run(
-        command, cwd=directory, env=_environment(), check=False, capture_output=True, text=True, timeout=600
+        command, cwd=directory, env=clean_environment(), check=False, capture_output=True, text=True, timeout=600
     )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
-def _environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
+    """Give the variables of this process without those that lead to the checkout."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "AXOLOTL"))
     }

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from tests.release.installed import clean_environment
 from tests.release.sources import ROOT
 
 VARIANTS: Final = {"full": [], "minimal": ["--minimal"]}
@@ -18,6 +19,7 @@ CHECKS: Final = (
     "ruff format --check .",
     "axolotl check --strict",
     "axolotl contract check",
+    "axolotl budget --max-tokens 4000",
 )
 """What a new project passes."""
 
@@ -75,9 +77,7 @@ def install_locked(wheel: Path, directory: Path) -> Path:
 
 def _run(commands: Path, words: list[str], directory: Path) -> str:
     """Run a command of the environment, which sees no variable of this one."""
-    own = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "AXOLOTL"))
-    }
+    own = clean_environment()
     environment = {**own, "PATH": f"{commands}{os.pathsep}{own['PATH']}"}
     executable = commands / words[0]
     done = subprocess.run(

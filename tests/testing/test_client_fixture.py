@@ -91,6 +91,26 @@ def test_mistakes_are_explained(run_tests: RunTests) -> None:
     )
 
 
+def test_audit_logs_stay_out_of_tests(run_tests: RunTests, pytester: pytest.Pytester) -> None:
+    """The audit log of the settings file is not written, unless the profile has one."""
+    settings = pytester.path / "axolotl.toml"
+    paths = '[audit]\njsonl_path = "real.jsonl"\n[profile.audited.audit]\njsonl_path = "test.jsonl"\n'
+    settings.write_text(f"{settings.read_text()}\n{paths}")
+    result = run_tests(
+        """
+        from pathlib import Path
+        from axolotl_testing import as_principal
+
+        async def test_it(axolotl_client):
+            for profile in "test", "audited":
+                async with axolotl_client(profile=profile, principal=as_principal("a", roles=["clerk"])) as client:
+                    await client.call("track_order", {"number": 7})
+            assert [path.name for path in Path().glob("*.jsonl")] == ["test.jsonl"]
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_a_project_without_a_target(run_tests: RunTests, pytester: pytest.Pytester) -> None:
     """Without a settings file, the error says what to write."""
     pytester.path.joinpath("axolotl.toml").unlink()
