@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from axolotl_core.contract.changes import Impact
-from axolotl_core.contract.normal_form import Bound, bounds, exact, sort_key, structure
+from axolotl_core.contract.normal_form import Bound, annotations_in, bounds, exact, sort_key, structure
 
 
 class Effect(Enum):
@@ -181,9 +181,10 @@ _COMPARED: Final = {
 
 def _opaque(key: str, old: Mapping[str, Any], new: Mapping[str, Any], at: str) -> Iterator[Difference]:
     before, after = old.get(key), new.get(key)
+    if key in old and key in new and annotations_in({key: before}) != annotations_in({key: after}):
+        message = f"texts or defaults in {key} were changed"
+        yield Difference("text-changed", f"{at}/{key}", message, before, after, noticed=Impact.RISKY)
     if key in old and key in new and structure({key: before}) == structure({key: after}):
-        noticed = Impact.RISKY
-        yield Difference("text-changed", f"{at}/{key}", f"texts in {key} were changed", before, after, noticed=noticed)
         return
     if key in old and key in new:
         rule, effect, word = "constraint-changed", Effect.UNKNOWN, "changed"

@@ -123,6 +123,17 @@ def references_in(schema: Node) -> Iterator[str]:
                 yield reference
 
 
+def property_names(schema: Node) -> set[str]:
+    """Return the names of all properties in a schema, at any depth."""
+    return {name for node in _nodes(schema) for name in node.get("properties", ())}
+
+
+def annotations_in(schema: Node) -> list[bytes]:
+    """Return all annotations in a schema, at any depth, in a stable order."""
+    nodes = _nodes(schema)
+    return sorted(sort_key([key, value]) for node in nodes for key, value in node.items() if key not in STRUCTURE)
+
+
 def constraints(node: Node) -> dict[str, Any]:
     """Return the keywords of a schema that decide which values are valid; a schema that refuses all has `not`."""
     if isinstance(node, dict):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from axolotl_core.contract.changes import Impact, worst
 from axolotl_core.contract.keyword_diff import Difference, Effect
-from axolotl_core.contract.normal_form import is_plain, normal_form, structure, uses_unevaluated
+from axolotl_core.contract.normal_form import is_plain, normal_form, property_names, structure, uses_unevaluated
 from axolotl_core.contract.schema_walk import Side, differences
 from axolotl_core.protocol.wire import encode_sorted
 from axolotl_core.schema import JsonSchema
@@ -60,6 +60,9 @@ def _compare(old: JsonSchema, new: JsonSchema, side: Side) -> list[RatedDifferen
         proof = _prove(old, new, side)
     rated = [_rated(one, side, proof) for one in found]
     rated.extend(_unexplained(rated, found, proof, old, new))
+    lost = property_names(old) - property_names(new)
+    if lost and worst([one.impact for one in rated]) is Impact.COMPATIBLE:
+        rated.append(_disappeared(lost))
     if not plain and worst([one.impact for one in rated]) is Impact.COMPATIBLE:
         rated.append(_undecided("the schemas differ, and have references that were not followed", old, new))
     return _with_evidence(rated, old, new, side)
@@ -94,6 +97,12 @@ def _unexplained(
     elif proof == "yes" and not any(one.effect is not None for one in found):
         message = "the schema is written in another way"
         yield RatedDifference(Difference("schema-rewritten", "", message), Impact.COMPATIBLE)
+
+
+def _disappeared(names: set[str]) -> RatedDifference:
+    """Report properties that are gone although all values stay valid, for example behind `allOf`."""
+    message = f"{', '.join(sorted(names))} no longer occurs"
+    return RatedDifference(Difference("property-removed", "", message, sorted(names), None), Impact.RISKY)
 
 
 def _undecided(message: str, old: JsonSchema, new: JsonSchema) -> RatedDifference:

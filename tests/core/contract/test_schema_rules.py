@@ -189,6 +189,24 @@ def test_a_change_that_no_rule_explains() -> None:
     assert worst([one.impact for one in compare_schemas(new, old, "input")]) is Impact.RISKY
 
 
+@pytest.mark.parametrize(
+    ("new", "rule"),
+    [
+        ({"properties": {"a": {**INT, "description": "Old."}}}, "property-removed"),
+        ({"properties": {"a": {"type": "number", "description": "New."}, "b": TEXT}}, "text-changed"),
+    ],
+    ids=["removed", "described"],
+)
+def test_changes_behind_other_keywords(new: Schema, rule: str) -> None:
+    """Arguments that disappear from an open object, and changed texts, are risky although all values stay valid."""
+    old = {"properties": {"a": {**INT, "description": "Old."}, "b": TEXT}}
+    found = compare_schemas(
+        an_object({}, dependentSchemas={"x": old}), an_object({}, dependentSchemas={"x": new}), "input"
+    )
+    impacts = {one.difference.rule: one.impact for one in found}
+    assert impacts == {"constraint-changed": Impact.COMPATIBLE, rule: Impact.RISKY}
+
+
 def test_evidence_shows_the_refused_values() -> None:
     """A breaking change comes with a schema of the values for which callers cannot go on."""
     [found] = compare_schemas(integer(minimum=0), integer(minimum=1), "input")
