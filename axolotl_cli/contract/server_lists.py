@@ -1,21 +1,19 @@
 """The contract of a running server, as far as its lists show it."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import typer
 
+from axolotl_cli.calling.running_server import RunningServer
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.logs import start_logging
-from axolotl_cli.runtime import run
+from axolotl_cli.options import RemoteOptions
 from axolotl_cli.text import report
 from axolotl_core.contract.lock import Lock, make_lock
-from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.versions import STATELESS_REVISIONS
 from axolotl_server.client.client import Client
-from axolotl_server.client.connecting import connect_url
 from axolotl_server.client.outcomes import RemoteError
 from axolotl_server.methods.lifecycle import CONTRACT_KEY, SKILLS_EXTENSION
 
@@ -30,24 +28,18 @@ def lock_of_server(url: str, token_variable: str | None) -> tuple[Lock, str | No
     Raises ConfigurationError if something on the command line is not usable, and ends the command if the server does
     not answer.
     """
-    token = None
-    if token_variable is not None:
-        token = os.environ.get(token_variable)
-        if not token:
-            raise ConfigurationError(f"The environment variable {token_variable} of --token-env is not set")
+    server = RunningServer.of(RemoteOptions(url, token_variable))
     start_logging("warning")
     try:
-        return run(_read(url, token))
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None
-    except (RemoteError, OSError) as error:
-        reason = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        return server.use(_read)
+    except (RemoteError, TimeoutError) as error:
+        reason = f"it did not answer within {_SECONDS:g} seconds" if isinstance(error, TimeoutError) else str(error)
         report(f"The contract of {url} cannot be read: {reason}")
         raise typer.Exit(ExitCode.UNREACHABLE) from None
 
 
-async def _read(url: str, token: str | None) -> tuple[Lock, str | None]:
-    async with asyncio.timeout(_SECONDS), connect_url(url, token=token) as client:
+async def _read(client: Client) -> tuple[Lock, str | None]:
+    async with asyncio.timeout(_SECONDS):
         capabilities = (await client.describe()).capabilities
 
         async def listed(kind: str, read: Callable[[], Awaitable[list[dict[str, Any]]]]) -> list[Any]:
