@@ -20,6 +20,8 @@ _COMMANDS: Final = {
     "new": "project.new:new",
     "serve": "serve:serve",
     "dev": "dev:dev",
+    "worker": "work:worker",
+    "tasks": "tasks:tasks",
     "list": "list:list_features",
     "call": "call:call",
     "prompt": "call:prompt",

@@ -32,6 +32,8 @@ def make_database(settings: ServerSettings) -> "ITaskDatabase":
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
         return _sqlite(settings, Path(unquote(url.removeprefix("sqlite:///"))))
+    if scheme in ("postgresql", "postgres"):
+        return _postgres(settings, url)
     raise ConfigurationError(f"Setting tasks.url: unknown scheme {scheme!r}; write {_FORMS}")
 
 
@@ -44,3 +46,16 @@ def _sqlite(settings: ServerSettings, path: Path) -> "ITaskDatabase":
 
     keys = [key.get_secret_value() for key in settings.protocol.state_keys]
     return SqliteTasks(path, settings.tasks, TaskSealer(keys or [key_beside(path.with_name(f"{path.name}.key"))]))
+
+
+def _postgres(settings: ServerSettings, url: str) -> "ITaskDatabase":
+    try:
+        from axolotl_server.task_engines.postgres_tasks import PostgresTasks
+    except ImportError:
+        raise ConfigurationError.missing_extra("Setting tasks.url", "postgres") from None
+    from axolotl_server.task_engines.task_sealing import TaskSealer
+
+    keys = [key.get_secret_value() for key in settings.protocol.state_keys]
+    if not keys:
+        raise ConfigurationError("Setting tasks.url: tasks in Postgres need protocol.state_keys, to encrypt them")
+    return PostgresTasks(url, settings.tasks, TaskSealer(keys))

@@ -94,6 +94,7 @@ class SqliteQueue:
     def __init__(self, tasks: "SqliteTasks", concurrency: int) -> None:
         self._tasks = tasks
         self._concurrency = concurrency
+        self._manager = ""
         self.driver = SqliteDriver(tasks)
         self.qbe = _Environment()
 
@@ -106,6 +107,7 @@ class SqliteQueue:
         heartbeat_timeout: timedelta,
     ) -> list[Job]:
         """Take jobs that are queued, or whose worker has given no sign of life."""
+        self._manager = str(queue_manager_id)
         limits = {str(name): one.concurrency_limit for name, one in entrypoints.items()}
         if not await self._has_work(limits, heartbeat_timeout):
             return []
@@ -164,11 +166,11 @@ class SqliteQueue:
         return rows
 
     async def log_jobs(self, job_status: list[tuple[Job, JOB_STATUS, TracebackRecord | None]]) -> None:
-        """Delete jobs that are done."""
-        ids = [(job.id,) for job, _, _ in job_status]
+        """Delete jobs that are done, unless another worker has them now."""
+        ids = [(job.id, self._manager) for job, _, _ in job_status]
 
         def work(connection: sqlite3.Connection, effects: Effects) -> None:
-            connection.executemany("delete from jobs where id = ?", ids).close()
+            connection.executemany("delete from jobs where id = ? and manager = ?", ids).close()
             effects.queued.append(True)  # a limit may have a free place now
 
         await self._tasks.run(work)
@@ -192,7 +194,8 @@ class SqliteQueue:
 
         def work(connection: sqlite3.Connection, effects: Effects) -> None:
             connection.executemany(
-                "update jobs set heartbeat = ? where id = ?", [(now, one) for one in job_ids]
+                "update jobs set heartbeat = ? where id = ? and manager = ?",
+                [(now, one, self._manager) for one in job_ids],
             ).close()
 
         await self._tasks.run(work)

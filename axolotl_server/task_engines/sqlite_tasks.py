@@ -81,6 +81,10 @@ class SqliteTasks(ITaskDatabase):
             raise ConfigurationError(f"Setting tasks.url: {self._path} cannot be used: {error}") from error
         self._listen()
 
+    async def prepare(self) -> None:
+        await self.open(_ignore)
+        await self.close()
+
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True) -> ResultT:
         assert self._thread is not None
         result: ResultT = await self._thread.execute(

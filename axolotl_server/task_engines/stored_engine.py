@@ -61,6 +61,10 @@ class ITaskDatabase(ABC):
         """Connect, or raise ConfigurationError. `changed` is called with the IDs of tasks."""
 
     @abstractmethod
+    async def prepare(self) -> None:
+        """Create the tables, or bring them up to date."""
+
+    @abstractmethod
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True) -> ResultT:
         """Execute an operation in one transaction, or raise TasksUnavailable."""
 

@@ -14,7 +14,7 @@ from axolotl_core import Principal, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.servers.serving import until
-from tests.support.servers.task_engines import KEY, store_of
+from tests.support.servers.task_engines import KEY, STORES, store_of
 from tests.support.tools import container_of
 
 ADA = Principal("ada", "engines", frozenset({"write"}), frozenset({"admin"}), {"team": [1]})
@@ -47,9 +47,6 @@ class Half(BaseModel):
 def halve(part: int) -> int:
     """Divide by two."""
     return part // 2
-
-
-STORES = ("sqlite",)
 
 
 @pytest.fixture(params=STORES)

@@ -179,7 +179,8 @@ async def test_a_task_expires(kind: str) -> None:
         await hang(run)
 
     async with opened(kind, run) as engine:
-        task = await engine.submit(task_of(ttl_seconds=0.3))
+        task = await engine.submit(task_of(ttl_seconds=1.5))
+        await engine.began(1)
         await gone(engine, task.id)
         assert await engine.of(MINE, 0, 10) == ()
         await until(lambda: reasons == [CancelReason.TIMEOUT])

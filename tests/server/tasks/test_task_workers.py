@@ -1,9 +1,7 @@
 """Workers that share a store: limits, lost workers, zombies, version skew and tidiness."""
 
 import asyncio
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,12 +9,11 @@ import pytest
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, UnknownCall
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.servers.task_engines import OpenEngine, opened, store_of
+from tests.support.servers.task_engines import STORES, OpenEngine, change_store, opened, store_of
 
 DONE = Outcome("completed", None, b"{}")
 OWNER = b"owner"
 LONG_LEASE: Mapping[str, Any] = {"lease_seconds": 30.0}
-STORES = ("sqlite",)
 
 
 @pytest.fixture(params=STORES)
@@ -42,13 +39,12 @@ async def ended(engine: OpenEngine, task_id: str) -> Any:
 
 async def forget_workers(url: str) -> None:
     """Let all workers look as if they had given no sign of life for long."""
-
-    def forget() -> None:
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
-            database.execute("update jobs set heartbeat = 0 where status = 'picked'")
-            database.commit()
-
-    await asyncio.to_thread(forget)
+    await asyncio.to_thread(
+        change_store,
+        url,
+        "update jobs set heartbeat = 0 where status = 'picked'",
+        "update axolotl.queue set heartbeat = 'epoch' where status = 'picked'",
+    )
 
 
 class Gate:
@@ -226,13 +222,7 @@ async def test_a_task_without_a_job_is_found(url: str) -> None:
     gate.release.set()
     async with opened("", gate, place=url, works=False) as engine:
         task = await engine.submit(task_of())
-        await asyncio.to_thread(_delete_jobs, url)
+        await asyncio.to_thread(change_store, url, "delete from jobs", "delete from axolotl.queue")
         await engine.tidy()
         engine.begin_work()
         assert (await ended(engine, task.id)).status == "completed"
-
-
-def _delete_jobs(url: str) -> None:
-    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
-        database.execute("delete from jobs")
-        database.commit()

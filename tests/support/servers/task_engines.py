@@ -1,19 +1,24 @@
 """Engines of tasks, opened for tests, with a runner that is a function."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskEngine, ITaskRun, NewTask, TaskChange, TaskRecord
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.task_engines.assembly import make_engine
+from axolotl_server.task_engines.assembly import make_database, make_engine
 from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from tests.support.servers.serving import until
+from tests.support.stores.postgres_server import postgres_database, shared_postgres
 
-ENGINES = ("memory", "sqlite")
+STORES = ("sqlite", "postgres")
+ENGINES = ("memory", *STORES)
 KEY = "a key for the tests, long enough"
 Run: TypeAlias = Callable[[ITaskRun], Awaitable[None]]
 
@@ -121,5 +126,27 @@ def store_of(kind: str) -> Iterator[str | None]:
     if kind == "memory":
         yield None
         return
+    if kind == "postgres":
+        with postgres_database() as url:
+            prepare_store(url)
+            yield url
+        return
     with TemporaryDirectory() as directory:
         yield f"sqlite:///{directory}/tasks.db"
+
+
+def prepare_store(url: str) -> None:
+    """Create the tables of a store, in a thread with a loop of its own."""
+    loaded = ServerSettings.model_validate({"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}})
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(make_database(loaded).prepare())).result()
+
+
+def change_store(url: str, sqlite: str, postgres: str) -> None:
+    """Execute a statement behind the back of an engine."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+            database.execute(sqlite)
+            database.commit()
+    else:
+        shared_postgres().psql(postgres, urlsplit(url).path.removeprefix("/"))

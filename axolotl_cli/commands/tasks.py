@@ -1,0 +1,151 @@
+"""`axolotl tasks`: the stored tasks of a server."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile
+
+if TYPE_CHECKING:
+    from axolotl_core.task_engine import ITaskEngine, TaskRecord
+
+T = TypeVar("T")
+
+tasks = typer.Typer(name="tasks", no_args_is_help=True, help="Prepare the store of tasks; list, show and cancel tasks.")
+
+_TaskId = Annotated[str, typer.Argument(metavar="ID", help="The ID of the task.")]
+
+
+@tasks.command("prepare")
+def prepare(env_file: EnvFile = None, settings: SettingsFile = None, profile: Profile = None) -> None:
+    """Create the tables of the store, or bring them up to date.
+
+    Run it before the first start and after an update, as a database role that may create tables.
+    """
+    from axolotl_cli.runtime import run
+    from axolotl_server.task_engines.assembly import make_database
+
+    run(make_database(_loaded(FileOptions(env_file, settings, profile))).prepare())
+    typer.echo("The store of tasks is ready.")
+
+
+@tasks.command("list")
+def list_tasks(
+    *,
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many tasks are listed at most.")] = 100,
+    after: Annotated[int, typer.Option(min=0, help="List tasks after this number.")] = 0,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tasks of all callers, oldest first."""
+    records = _with_engine(FileOptions(env_file, settings, profile), lambda engine: engine.of(None, after, count))
+    if as_json:
+        _print_json([_described(record) for record in records])
+        return
+    for record in records:
+        typer.echo(f"{record.number:>6}  {record.id}  {record.status:<14}  {record.created_at}  {record.tool}")
+
+
+@tasks.command("show")
+def show(
+    task_id: _TaskId,
+    *,
+    outcome: Annotated[bool, typer.Option("--outcome", help="Show the result too.")] = False,
+    env_file: EnvFile = None,
+    settings: SettingsFile = None,
+    profile: Profile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a task; the questions and the result are shown only on request."""
+    record = _with_engine(FileOptions(env_file, settings, profile), lambda engine: engine.find(task_id, None))
+    if record is None:
+        _refuse(task_id)
+    described = _described(record)
+    if outcome and record.outcome is not None and record.outcome.result is not None:
+        described["result"] = record.outcome.result.decode()
+    if as_json:
+        _print_json(described)
+        return
+    for name, value in described.items():
+        typer.echo(f"{name}: {value}")
+
+
+@tasks.command("cancel")
+def cancel(
+    task_id: _TaskId, *, env_file: EnvFile = None, settings: SettingsFile = None, profile: Profile = None
+) -> None:
+    """Cancel a task, wherever it runs."""
+    from axolotl_core.calls.cancellation import CancelReason
+
+    record = _with_engine(
+        FileOptions(env_file, settings, profile), lambda engine: engine.cancel(task_id, None, CancelReason.CLIENT)
+    )
+    if record is None:
+        _refuse(task_id)
+    typer.echo(f"The task is {record.status}.")
+
+
+def _described(record: "TaskRecord") -> dict[str, Any]:
+    described = {
+        "id": record.id,
+        "tool": record.tool,
+        "status": record.status,
+        "message": record.message,
+        "created": record.created_at,
+        "updated": record.updated_at,
+        "runs": record.run,
+        "questions": sorted(record.questions),
+    }
+    return {name: value for name, value in described.items() if value not in (None, [])}
+
+
+def _refuse(task_id: str) -> NoReturn:
+    typer.echo(f"There is no task {task_id!r}: it has expired, or never existed", err=True)
+    raise SystemExit(ExitCode.TOOL_FAILED)
+
+
+def _loaded(files: FileOptions) -> Any:
+    from axolotl_cli.target import resolve_target
+    from axolotl_core.errors import ConfigurationError
+
+    settings = resolve_target(None, None, None, files, is_required=False).settings
+    if settings.tasks.url is None:
+        raise ConfigurationError("There are no stored tasks: set tasks.url")
+    return settings
+
+
+def _with_engine(files: FileOptions, work: "Callable[[ITaskEngine], Awaitable[T]]") -> T:
+    """Do some work with the engine that the settings choose; it runs no tasks."""
+    from axolotl_cli.runtime import run
+    from axolotl_server.task_engines.assembly import make_engine
+
+    engine = make_engine(_loaded(files))
+
+    async def do() -> T:
+        await engine.open(_NoListener())
+        try:
+            return await work(engine)
+        finally:
+            await engine.close()
+
+    return run(do())
+
+
+class _NoListener:
+    """Follows no task."""
+
+    def follows(self, task_id: str) -> bool:
+        return False
+
+    def task_changed(self, change: object) -> None:
+        """Ignore a change."""
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    typer.echo(json.dumps(value, indent=2))

@@ -1,0 +1,232 @@
+"""Tasks in a Postgres database, for processes on many machines."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final, TypeVar, cast
+
+import asyncpg  # type: ignore[import-untyped]  # it has no types
+from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
+from pgqueuer.adapters.persistence.qb import QueryBuilderEnvironment, QueryQueueBuilder, QuerySchedulerBuilder
+from pgqueuer.adapters.persistence.queries import Queries
+from pgqueuer.domain.models import Job, TracebackRecord
+from pgqueuer.domain.settings import DBSettings
+from pgqueuer.domain.types import JOB_STATUS, Channel, JobId, QueueEntrypoint, QueueManagerId
+from pgqueuer.ports import RepositoryPort
+from pgqueuer.ports.repository import EntrypointExecutionParameter
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.task_engines.postgres_driver import PostgresConnections, PostgresDriver, is_outage
+from axolotl_server.task_engines.run_statements import RunStatements
+from axolotl_server.task_engines.stored_engine import ITaskDatabase
+from axolotl_server.task_engines.task_sealing import TaskSealer
+from axolotl_server.task_engines.task_statements import Changed, Enqueue, Operation
+
+_SCHEMA: Final = """
+create schema if not exists {schema};
+create table if not exists {schema}.tasks (
+    number bigint generated always as identity primary key, id text not null unique, owner bytea not null, share bytea,
+    key bytea, tool text not null, status text not null, state text not null, created_at text not null,
+    updated_at text not null, ttl_seconds double precision not null, expires_at double precision not null,
+    run integer not null, losses integer not null, version integer not null, message bytea, call bytea, outcome bytea
+);
+create index if not exists tasks_by_owner on {schema}.tasks (owner, number);
+create index if not exists tasks_by_share on {schema}.tasks (share) where share is not null;
+create index if not exists tasks_by_expiry on {schema}.tasks (expires_at);
+create index if not exists tasks_by_key on {schema}.tasks (owner, key) where key is not null;
+create table if not exists {schema}.kept (
+    task text not null, kind text not null, key text not null, value bytea not null, primary key (task, kind, key)
+);
+create table if not exists {schema}.messages (
+    number bigint generated always as identity primary key, task text not null, value bytea not null
+);
+create index if not exists messages_by_task on {schema}.messages (task);
+"""
+_POLL_SECONDS: Final = 5.0
+_LOCK: Final = 0x61786F6C6F746C
+"""Identifies the housekeeping among the advisory locks of the database."""
+
+ResultT = TypeVar("ResultT")
+
+
+def queue_settings(schema: str) -> DBSettings:
+    """Name the tables of the queue, whatever the environment says about other installations of PgQueuer."""
+    return DBSettings(
+        prefix="",
+        db_schema=schema,
+        channel=Channel(f"{schema}_queue"),
+        function="queue_changed",
+        statistics_table="queue_statistics",
+        queue_status_type="queue_status",
+        queue_table="queue",
+        queue_table_log="queue_log",
+        trigger="queue_changed",
+        schedules_table="queue_schedules",
+    )
+
+
+@dataclass
+class _Queue(Queries):
+    """The queue of one worker; its jobs can be ended only by this worker, and no log is kept."""
+
+    concurrency: int = field(default=1, kw_only=True)
+    _manager: QueueManagerId | None = field(default=None, init=False)
+
+    async def dequeue(
+        self,
+        batch_size: int,
+        entrypoints: dict[QueueEntrypoint, EntrypointExecutionParameter],
+        queue_manager_id: QueueManagerId,
+        global_concurrency_limit: int | None,
+        heartbeat_timeout: timedelta,
+    ) -> list[Job]:
+        self._manager = queue_manager_id
+        return await super().dequeue(batch_size, entrypoints, queue_manager_id, self.concurrency, heartbeat_timeout)
+
+    async def log_jobs(self, job_status: list[tuple[Job, JOB_STATUS, TracebackRecord | None]]) -> None:
+        table = self.qbq.qualified.queue_table
+        await self.driver.execute(
+            f"delete from {table} where id = any($1::bigint[]) and queue_manager_id = $2",
+            [job.id for job, _, _ in job_status],
+            self._manager,
+        )
+
+    async def update_heartbeat(self, job_ids: list[JobId]) -> None:
+        table = self.qbq.qualified.queue_table
+        await self.driver.execute(
+            f"update {table} set heartbeat = now() where id = any($1::bigint[]) and queue_manager_id = $2",
+            list(set(job_ids)),
+            self._manager,
+        )
+
+
+class PostgresTasks(ITaskDatabase):
+    """A database that processes on many machines share; it notifies them of changes."""
+
+    poll_seconds = _POLL_SECONDS
+
+    def __init__(self, url: str, settings: TaskSettings, sealer: TaskSealer) -> None:
+        schema = self._schema = settings.postgres_schema
+        self.statements = RunStatements(settings, sealer, tables=f"{schema}.", locking=" for update")
+        self._names = queue_settings(schema)
+        self.channel = Channel(self._names.channel)
+        self._notices = f"{schema}_tasks"
+        self._url = url
+        self._connections = PostgresConnections(url)
+        self._changed: Callable[[Iterable[str]], object] = _ignore
+        self._insert_job = (
+            f"insert into {self._names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers,"
+            " status) values (0, $1, $2, now(), '{}', 'queued')"
+        )
+
+    async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
+        self._changed = changed
+        try:
+            await self._connections.open(_nothing)
+            await self.execute(self.statements.state(""), writes=False)
+        except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
+            await self._connections.close()
+            raise ConfigurationError(
+                f"Setting tasks.url: the schema {self._schema} has no tables for tasks: run axolotl tasks prepare"
+            ) from None
+        except Exception as error:
+            await self._connections.close()
+            raise _unusable(error) from None
+        await self._connections.listen(self._notices, lambda message: changed(message.split("\n")))
+
+    async def prepare(self) -> None:
+        """Create the tables, or bring them up to date; needs a role that may do that."""
+        try:
+            connection = await asyncpg.connect(self._url)
+        except Exception as error:
+            raise _unusable(error) from None
+        try:
+            await connection.execute(_SCHEMA.format(schema=self._schema))
+            queue = self._queries(AsyncpgDriver(connection))
+            if await queue.schema_is_installed():
+                await queue.upgrade()
+            else:
+                await queue.install(create_schema=False)
+        finally:
+            await connection.close()
+
+    async def execute(self, operation: Operation[ResultT], *, writes: bool = True) -> ResultT:
+        async def work(connection: Any) -> ResultT:
+            if not writes:
+                return await self._step(operation, connection)
+            async with connection.transaction():
+                return await self._step(operation, connection)
+
+        return await self._connections.use(work)
+
+    def repository(self, concurrency: int) -> RepositoryPort:
+        return self._queries(PostgresDriver(self._connections), concurrency)
+
+    async def tidy(self) -> None:
+        table, log = self._names.qualified.queue_table, self._names.qualified.queue_table_log
+
+        tasks = f"{self._schema}.tasks"
+
+        async def work(connection: Any) -> None:
+            async with connection.transaction():
+                if not await connection.fetchval("select pg_try_advisory_xact_lock($1)", _LOCK):
+                    return
+                await connection.execute(f"delete from {log}")
+                await connection.execute(
+                    f"delete from {table} job where status = 'queued' and not exists (select 1 from {tasks} task"
+                    " where task.id = convert_from(job.payload, 'UTF8') and task.state <> 'ended')"
+                )
+                lost = await connection.fetch(
+                    f"select tool, id from {tasks} task where state in ('queued', 'running')"
+                    f" and not exists (select 1 from {table} job where job.payload = convert_to(task.id, 'UTF8'))"
+                )
+                for tool, task_id in lost:
+                    await connection.execute(self._insert_job, tool, task_id.encode())
+
+        await self._connections.use(work)
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    def _queries(self, driver: Any, concurrency: int = 1) -> _Queue:
+        names = self._names
+        return _Queue(
+            driver,
+            QueryBuilderEnvironment(names),
+            QueryQueueBuilder(names),
+            QuerySchedulerBuilder(names),
+            concurrency=concurrency,
+        )
+
+    async def _step(self, operation: Operation[ResultT], connection: Any) -> ResultT:
+        rows: Any = None
+        changed: list[str] = []
+        while True:
+            try:
+                step = operation.send(rows)
+            except StopIteration as ended:
+                if changed:
+                    await connection.execute("select pg_notify($1, $2)", self._notices, "\n".join(changed[:100]))
+                return cast(ResultT, ended.value)
+            rows = ()
+            if isinstance(step, Changed):
+                changed.append(step.task_id)
+            elif isinstance(step, Enqueue):
+                await connection.execute(self._insert_job, step.tool, step.task_id.encode())
+            else:
+                rows = await connection.fetch(step.sql, *step.arguments)
+
+
+def _unusable(error: BaseException) -> ConfigurationError:
+    """Describe why a database cannot be used, without its URL."""
+    what = "cannot be reached" if is_outage(error) else "cannot be used"
+    return ConfigurationError(f"Setting tasks.url: the database {what}: {type(error).__name__}")
+
+
+def _ignore(task_ids: Iterable[str]) -> None:
+    """Ignore changes before the database is open."""
+
+
+def _nothing() -> None:
+    """Do nothing when a connection begins to listen: changes are looked for regularly."""
