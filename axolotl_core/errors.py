@@ -14,6 +14,7 @@
        └─ Refused ─ Forbidden · QuotaExceeded · Overloaded
 
     InputRequired                          not an error: ends a run until the caller has answered a question
+    └─ Detached                            not an error: ends a run that continues as a task
 
 The text of a ProtocolError or ToolError is public: it is sent to the client unchanged. Any other exception is logged
 with a correlation ID, and the client receives only that ID.
@@ -262,3 +263,7 @@ class InputRequired(BaseException):
     Like a cancellation, it is not an `Exception`: error handlers do not catch it, but `finally` blocks run. The feature
     runs again from the start when the answer has arrived.
     """
+
+
+class Detached(InputRequired):
+    """Ends the part of a call that runs in its request; a task runs the feature again from the start."""

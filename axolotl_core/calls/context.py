@@ -1,25 +1,22 @@
-"""`ToolContext`, the call as its code sees it, and `ICaller`, the caller behind it."""
+"""`ToolContext`, the call as its code sees it."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from inspect import isawaitable
-from secrets import token_hex
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
 from pydantic import BaseModel
 
+from axolotl_core.calls.caller import NOBODY, ICaller
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.calls.scope import CallScope, Scoped
-from axolotl_core.calls.steps import KeptStep, once_key, read_step, write_step
-from axolotl_core.errors import MissingCapability
+from axolotl_core.calls.steps import read_step, write_step
 from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal, RequestId
 from axolotl_core.protocol.messages import LogLevel, TraceContext
 from axolotl_core.questions.question import (
-    Question,
     Root,
     form_question,
     read_form,
@@ -32,122 +29,6 @@ from axolotl_core.questions.sampling import Sample, SamplingMessage, SamplingOpt
 
 if TYPE_CHECKING:
     from axolotl_core.tools.tool import ITool
-
-AnswerT = TypeVar("AnswerT")
-
-
-class ICaller(Protocol):
-    """The caller of a feature: the client as the code sees it."""
-
-    @property
-    def client(self) -> Implementation | None:
-        """The name and version that the client claims. They prove nothing."""
-        ...
-
-    @property
-    def trace(self) -> TraceContext | None:
-        """The trace that the request belongs to."""
-        ...
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """The `_meta` of the request, without the keys of the protocol."""
-        ...
-
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Send a progress notification, if the caller asked for progress."""
-        ...
-
-    def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
-        """Send a log message, if the caller wants messages of this level."""
-        ...
-
-    def declares(self, capability: Mapping[str, Any]) -> bool:
-        """Whether the client declared a capability."""
-        ...
-
-    def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """Return the client's settings for an extension; None if it does not support it."""
-        ...
-
-    async def ask(
-        self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
-    ) -> AnswerT:
-        """Ask the caller a question, and parse the answer with `read`.
-
-        Raises:
-            MissingCapability: if the client does not support such questions.
-            Declined: if the question was not answered.
-        """
-        ...
-
-    async def recall(self, context: "ToolContext", key: str) -> KeptStep:
-        """Return what earlier runs of this call know about a step."""
-        ...
-
-    async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
-        """Store the result of a step, as JSON, for later runs of this call.
-
-        Raises:
-            ToolError: if there is no room for it.
-        """
-        ...
-
-    def url_completed(self, reference: str) -> None:
-        """Notify the client that the user has finished with a page, if the revision supports that."""
-        ...
-
-    def hang_up(self) -> None:
-        """Close the caller's connection, if it can reconnect for the result."""
-        ...
-
-    async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
-        """Return the tools that the caller may use."""
-        ...
-
-
-class _Nobody:
-    """The caller in a context without a server, as in unit tests."""
-
-    client: Implementation | None = None
-    trace: TraceContext | None = None
-    meta: Mapping[str, Any] = MappingProxyType({})
-
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        return
-
-    def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
-        return
-
-    def declares(self, capability: Mapping[str, Any]) -> bool:
-        return False
-
-    def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        return None
-
-    async def ask(
-        self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
-    ) -> AnswerT:
-        raise MissingCapability("There is no caller to ask", question.requires)
-
-    async def recall(self, context: "ToolContext", key: str) -> KeptStep:
-        return KeptStep(once_key(token_hex(16), key))
-
-    async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
-        return
-
-    def url_completed(self, reference: str) -> None:
-        return
-
-    def hang_up(self) -> None:
-        return
-
-    async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
-        return ()
-
-
-NOBODY: ICaller = _Nobody()
-
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 ValueT = TypeVar("ValueT")
@@ -318,6 +199,15 @@ class ToolContext(msgspec.Struct, eq=False):
         written = write_step(key, await done if isawaitable(done) else done, model)
         await self.caller.keep(self, key, written)
         return read_step(key, written, model)
+
+    async def detach(self) -> None:
+        """End the part of the call that runs in the request: the rest runs as a task, with its answers and steps.
+
+        The tool needs `task_support = "detached"`. For a client that supports tasks in the stateless revision, the code
+        ends here, and the task runs it from the start; it gets here with the answers to all questions so far. For other
+        clients, and in a task, this does nothing.
+        """
+        await self.caller.detach(self)
 
     @property
     def can_ask(self) -> bool:

@@ -40,7 +40,7 @@ from axolotl_core.features.function_feature import (
 from axolotl_core.policies.tool_rules import Approval, Breaker, Idempotency, Retry
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
 
-TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+TaskSupport: TypeAlias = Literal["forbidden", "optional", "required", "detached"]
 TaskRestart: TypeAlias = Literal["resume", "never"]
 
 InputT = TypeVar("InputT")
@@ -68,7 +68,10 @@ class ITool(IFeature, Generic[InputT, OutputT]):
     app: str | AppLink | None = None
     """The `ui://` resource that displays the tool's results, for clients that support MCP Apps."""
     task_support: TaskSupport = "forbidden"
-    """Whether a call can or must run as a task, whose result the caller fetches later."""
+    """Whether a call can or must run as a task, whose result the caller fetches later.
+
+    With `"detached"`, it begins in the request and becomes a task where its code calls `context.detach()`.
+    """
     task_restart: TaskRestart | None = None
     """Whether the code of a stored task runs again from the start after its worker was lost, or the task fails. None
     means that it runs again if the tool is read-only or idempotent."""
@@ -132,7 +135,7 @@ class ITool(IFeature, Generic[InputT, OutputT]):
 _RULES: Final[Mapping[str, AttributeRule]] = {
     "annotations": instance_of(ToolAnnotations),
     "app": instance_of(str, AppLink, or_none=True),
-    "task_support": one_of("forbidden", "optional", "required"),
+    "task_support": one_of("forbidden", "optional", "required", "detached"),
     "task_restart": one_of("resume", "never", or_none=True),
     "coerce_arguments": instance_of(bool, or_none=True),
     "requires_approval": instance_of(bool, Approval),

@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import (
+    Detached,
     InternalError,
     InvalidArguments,
     InvalidParams,
@@ -330,6 +331,8 @@ class FeatureMethod(ABC):
             return self._reply_to_stopped(call, task, request)
         if isinstance(error, ProtocolError):
             return self.reply_to_protocol_error(error, request)
+        if isinstance(error, Detached):
+            raise error
         if needs_input(error):
             if request.asking is not None:
                 return None  # the call is a task that runs again when the answer has arrived

@@ -71,7 +71,7 @@ def tool_definition(spec: ToolSpec, revision: Revision) -> dict[str, Any]:
     definition: dict[str, Any] = {"name": spec.name, "description": tool.description, "inputSchema": spec.input_schema}
     if revision.structured_output and spec.output_schema is not None:
         definition["outputSchema"] = _output_schema(spec.output_schema, revision)
-    if revision.tasks and tool.task_support != "forbidden":
+    if revision.tasks and tool.task_support not in ("forbidden", "detached"):
         definition["execution"] = {"taskSupport": tool.task_support}
     annotations = _tool_annotations(tool.annotations, tool.title, revision)
     if annotations != ToolAnnotations():

@@ -293,6 +293,9 @@ class _PipeCaller:
     async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
         raise RuntimeError("Code that runs in a tool process has no steps; run it in the server")
 
+    async def detach(self, context: ToolContext) -> None:
+        raise RuntimeError("Code that runs in a tool process cannot become a task; run it in the server")
+
     async def visible_tools(self) -> tuple[ITool[Any, Any], ...]:
         raise RuntimeError("Code that runs in a tool process cannot list the tools of its caller; run it in the server")
 

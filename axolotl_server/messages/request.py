@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.steps import KeptStep
-from axolotl_core.errors import InvalidParams, ToolCancelled
+from axolotl_core.errors import Detached, InvalidParams, ToolCancelled
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import (
     CLIENT_CAPABILITIES_KEY,
@@ -58,6 +58,8 @@ class Request(msgspec.Struct, eq=False):
     """How to ask the caller, if not in the way of the revision."""
     rounds: "Rounds | None" = None
     """The questions and answers so far, if the revision asks in rounds."""
+    detachable: bool = False
+    """Whether the code may continue as a task."""
     kept: dict[str, bytes] | None = None
     """The results of steps, if they stay in memory."""
     questions: dict[int, asyncio.Future[Any]] | None = None
@@ -166,6 +168,12 @@ class Request(msgspec.Struct, eq=False):
     async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
         """Store the result of a step; the code may run in any thread."""
         await self._run_in_loop((self.asking or self.era.asking).keep(self, context, key, value))
+
+    async def detach(self, context: ToolContext) -> None:
+        """End the code here if it continues as a task, which knows all answers and steps so far."""
+        if self.detachable:
+            await self.recall(context, "")  # reads what the request brings
+            raise Detached
 
     def url_completed(self, reference: str) -> None:
         """Notify the client that the user has finished on a page, if the revision has that notification."""

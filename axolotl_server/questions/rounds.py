@@ -100,6 +100,11 @@ class Rounds:
         }
         return b'{"inputRequests":%b,"requestState":%b' % (encode(requests), encode(state))
 
+    @property
+    def state(self) -> RoundState:
+        """The answers and steps so far."""
+        return self._state({})
+
     def _state(self, asked: dict[str, str]) -> RoundState:
         return RoundState(self._answers, asked, self.steps, self.call_key if self.steps else "")
 

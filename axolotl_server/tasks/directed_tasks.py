@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import MissingCapability, ToolError
+from axolotl_core.errors import Detached, MissingCapability, ToolError
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord, TasksUnavailable
 from axolotl_server.eras.era import IEra, Methods
@@ -61,6 +61,8 @@ class DirectedTasks(ITaskListener):
         """
         target = request.target = request.target or self._tools.locate(request)
         support = "forbidden" if target.binding is None else target.binding.spec.tool.task_support
+        if support == "detached":
+            return await self._call_detachable(request)
         if support == "forbidden" or (support == "optional" and request.head.params.request_state is not UNSET):
             return await self._tools.call(request)
         if request.extension(TASKS_EXTENSION) is not None:
@@ -69,6 +71,14 @@ class DirectedTasks(ITaskListener):
         if support == "required":
             raise _missing_extension()
         return await self._tools.call(request)
+
+    async def _call_detachable(self, request: Request) -> bytes | None:
+        """Call a tool that becomes a task where its code says so, if the client declared the extension."""
+        request.detachable = request.extension(TASKS_EXTENSION) is not None
+        try:
+            return await self._tools.call(request)
+        except Detached:
+            return await self._begin(request, is_admitted=True)
 
     async def get(self, request: Request) -> bytes:
         """Give the state of a task, with its questions or its result."""
@@ -120,9 +130,9 @@ class DirectedTasks(ITaskListener):
             described["error"] = _describe_error(outcome.error)
         return described
 
-    async def _begin(self, request: Request) -> bytes:
+    async def _begin(self, request: Request, *, is_admitted: bool = False) -> bytes:
         try:
-            record = await self._service.submit(request, "directed", None)
+            record = await self._service.submit(request, "directed", None, is_admitted=is_admitted)
         except ToolError as error:
             return self._tools.reply_to_failure(error, request)
         begun = encode(self._service.describe(record, unit="Ms"))

@@ -76,7 +76,7 @@ class RequestedTasks(ITaskListener):
             if support == "required":
                 raise MethodNotFound(f"Tool {params.name} runs only as a task: send params.task")
             return await self._tools.call(request)
-        if support == "forbidden":
+        if support in ("forbidden", "detached"):
             raise MethodNotFound(f"Tool {params.name} does not run as a task: send the call without params.task")
         await self._tools.checked(target, request)
         return await self._begin(request, params.task)

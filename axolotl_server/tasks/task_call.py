@@ -5,9 +5,11 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
 from axolotl_core.errors import InternalError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import UnknownCall
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.fair_share import Share
@@ -19,6 +21,20 @@ Design: TypeAlias = Literal["requested", "directed"]
 _VERSION: Final = b"\x01"
 """To be raised when the content changes: a worker returns a call of another version to the queue."""
 _TRACE_HEADERS: Final = (b"traceparent", b"tracestate", b"baggage")
+
+
+class TaskAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer as an engine stores it."""
+
+    digest: str
+    """Identifies the question."""
+    result: Raw | UnsetType = UNSET
+    refusal: str | UnsetType = UNSET
+    """Why the client did not ask."""
+
+    def encode(self) -> bytes:
+        """Encode the answer."""
+        return encode(self)
 
 
 class TaskCall(msgspec.Struct, frozen=True):
@@ -36,6 +52,12 @@ class TaskCall(msgspec.Struct, frozen=True):
     client: bytes | None = None
     capabilities: bytes = b"{}"
     log_level: str | None = None
+    answers: dict[str, bytes] = {}
+    """The answers that the call got in its request, before it became a task."""
+    steps: dict[str, bytes] = {}
+    """The results of the steps that it finished there."""
+    call_key: str = ""
+    """Identifies the call in its steps; empty if the ID of the task does."""
 
     @classmethod
     def of(cls, request: Request, design: Design, *, stored: bool) -> "TaskCall":
@@ -53,6 +75,7 @@ class TaskCall(msgspec.Struct, frozen=True):
             None if known is None else known.client_data,
             b"{}" if known is None else known.capability_data,
             None if known is None else known.log_level,
+            *_progress_of(request),
         )
 
     def encode(self) -> bytes:
@@ -71,6 +94,15 @@ def decode_call(data: bytes) -> TaskCall:
     if data[:1] != _VERSION:
         raise UnknownCall("the call has another version")
     return _decode(data[1:])
+
+
+def _progress_of(request: Request) -> tuple[dict[str, bytes], dict[str, bytes], str]:
+    """Give the answers and steps of a call that was detached from its request."""
+    if request.rounds is None:
+        return {}, {}, ""
+    state = request.rounds.state
+    answers = {key: TaskAnswer(answer.digest, answer.response).encode() for key, answer in state.answers.items()}
+    return answers, dict(state.steps), state.call_key
 
 
 def owner_of(design: Design, principal: Principal, connection: Connection | None) -> bytes:

@@ -13,7 +13,7 @@ from axolotl_core.errors import Declined
 from axolotl_core.protocol.wire import encode, notification, request_message
 from axolotl_core.task_engine import TaskChange, TaskQuestion, TaskRecord
 from axolotl_server.messages.connection import Connection, IExchange, IStoppable
-from axolotl_server.tasks.task_questions import TaskAnswer
+from axolotl_server.tasks.task_call import TaskAnswer
 
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 

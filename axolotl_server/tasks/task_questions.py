@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.steps import KeptStep, once_key
 from axolotl_core.errors import Declined, InputRequired, InvalidParams, ToolError
 from axolotl_core.layers import ToolCall
-from axolotl_core.protocol.wire import encode
 from axolotl_core.questions.question import InvalidAnswer, Question, read_url
 from axolotl_core.task_engine import ITaskRun, TaskQuestion
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import IAsking, check_capability, params_for
 from axolotl_server.questions.sealing import question_digest
+from axolotl_server.tasks.task_call import TaskAnswer, TaskCall
 
 AnswerT = TypeVar("AnswerT")
 
@@ -27,20 +27,6 @@ _WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample"
 
 Checks: TypeAlias = dict[tuple[str, str], Callable[[Any], object]]
 """The functions that read the answers to the questions that code in this process asks, by task and key."""
-
-
-class TaskAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer as an engine stores it."""
-
-    digest: str
-    """Identifies the question."""
-    result: Raw | UnsetType = UNSET
-    refusal: str | UnsetType = UNSET
-    """Why the client did not ask."""
-
-    def encode(self) -> bytes:
-        """Encode the answer."""
-        return encode(self)
 
 
 _decode_answer: Final = msgspec.json.Decoder(TaskAnswer).decode
@@ -52,14 +38,19 @@ class AskingInTask(IAsking):
     def __init__(
         self,
         run: ITaskRun,
+        earlier: TaskCall,
         deadlines: DeadlineTable,
         checks: Checks,
         *,
         timeout_seconds: float | None,
         hold_seconds: float | None,
     ) -> None:
-        """Ask for a run. A question that times out is withdrawn; one that is held too long parks the task."""
+        """Ask for a run of a call, which may have got answers before it became a task.
+
+        A question that times out is withdrawn; one that is held too long parks the task.
+        """
         self._run = run
+        self._earlier = earlier
         self._deadlines = deadlines
         self._checks = checks
         self._timeout_seconds = timeout_seconds
@@ -82,7 +73,7 @@ class AskingInTask(IAsking):
         if not request.era.revision.stateless:
             params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
         asked = TaskQuestion(question.method, params, digest)
-        known = self._run.answers.get(key)
+        known = self._run.answers.get(key, self._earlier.answers.get(key))
         answer = None if known is None else _decode_answer(known)
         while True:
             if answer is None or answer.digest != digest:
@@ -96,7 +87,8 @@ class AskingInTask(IAsking):
                 answer = None
 
     async def recall(self, request: Request, call: ToolContext, key: str) -> KeptStep:
-        return KeptStep(once_key(self._run.record.id, key), self._run.kept.get(key))
+        value = self._run.kept.get(key, self._earlier.steps.get(key))
+        return KeptStep(once_key(self._earlier.call_key or self._run.record.id, key), value)
 
     async def keep(self, request: Request, call: ToolContext, key: str, value: bytes) -> None:
         await self._run.keep(key, value)

@@ -209,6 +209,7 @@ class TaskRunner(ITaskRunner):
         era = self.era_of(call.revision)
         asking = AskingInTask(
             run,
+            call,
             self.deadlines,
             self.checks,
             timeout_seconds=self.ask_timeout_seconds if call.design == "requested" else None,

@@ -105,11 +105,16 @@ class TaskService(ITaskListener):
         if not change.record.open:
             self.runner.origins.pop(change.record.id, None)
 
-    async def submit(self, request: Request, design: Design, ttl_seconds: float | None) -> TaskRecord:
-        """Submit a call with the requested time to live, limited by the settings; raises Refused if it cannot run."""
+    async def submit(
+        self, request: Request, design: Design, ttl_seconds: float | None, *, is_admitted: bool = False
+    ) -> TaskRecord:
+        """Submit a call with the requested time to live, limited by the settings; raises Refused if it cannot run.
+
+        A call that has already run in its request is admitted: its quota is charged.
+        """
         assert request.target is not None
         assert request.target.binding is not None
-        if self._layers is not None:
+        if self._layers is not None and not is_admitted:
             await self._layers.admit(request)
         stored, longest = self.engine.durable, self._settings.ttl_seconds
         task = NewTask(

@@ -36,5 +36,18 @@ async def cut(film: str, context: ToolContext) -> str:
 # endregion asking
 
 
+# region detach
+@tool(task_support="detached", timeout_seconds=3600)
+async def print_copies(film: str, context: ToolContext) -> str:
+    """Ask how the copies are made, then make them in the background."""
+    wanted = await context.ask(Format, f"Which format should the copies of {film} have?", key="format")
+    await context.detach()
+    await asyncio.sleep(0.01)
+    return f"{film} is printed for {wanted.format}"
+
+
+# endregion detach
+
+
 class Container(containers.DeclarativeContainer):
-    tools = providers.List(providers.Object(render), providers.Object(cut))
+    tools = providers.List(providers.Object(render), providers.Object(cut), providers.Object(print_copies))

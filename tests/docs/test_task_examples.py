@@ -23,6 +23,8 @@ async def test_rendering() -> None:
         )
     assert outcome.text == "Newts is ready"
     assert heard == [1, 2, 3]
+    async with connect(load("rendering").Container(), answer=lambda question: {"format": "cinema"}) as client:
+        assert (await client.call("print_copies", {"film": "Newts"})).text == "Newts is printed for cinema"
 
 
 async def test_follow_task(capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,6 +87,9 @@ class SharedCaller:
     async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
         await self._first.caller.keep(self._first, key, value)
 
+    async def detach(self, context: ToolContext) -> None:
+        await self._first.caller.detach(self._first)
+
     def url_completed(self, reference: str) -> None:
         self._asked_call.caller.url_completed(reference)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import FeatureSpec, Forbidden, Principal, ResourceNotFound, ToolCall, ToolNotFound
-from axolotl_core.calls.context import NOBODY
+from axolotl_core.calls.caller import NOBODY
 from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.authorization.authorization import Authorization, GuardVerdict

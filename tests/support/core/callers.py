@@ -28,6 +28,7 @@ class Caller:
         self.extensions: dict[str, Mapping[str, Any]] = {}
         self.completed: list[str] = []
         self.hung_up = 0
+        self.detached = False
         self.kept: dict[str, bytes] = {}
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -56,6 +57,9 @@ class Caller:
 
     async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
         self.kept[key] = value
+
+    async def detach(self, context: ToolContext) -> None:
+        self.detached = True
 
     def url_completed(self, reference: str) -> None:
         self.completed.append(reference)

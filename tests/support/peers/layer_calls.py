@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from axolotl_core import CancelReason, ITool, Limits, Principal, ToolCall, ToolSpec
-from axolotl_core.calls.context import NOBODY, ICaller
+from axolotl_core.calls.caller import NOBODY, ICaller
 from axolotl_core.layers import Invoke
 from axolotl_core.protocol.identity import ANONYMOUS
 from tests.support.servers.serving import PATIENCE_SECONDS
