@@ -35,6 +35,12 @@ _START_SECONDS: Final = 30.0
 _log = logging.getLogger("axolotl")
 
 
+_UNGUARDED: Final = (
+    "A tool process imports the module that was started, and this module starts the server again: put the code that "
+    'starts it below if __name__ == "__main__":'
+)
+
+
 class NoProcess(Exception):
     """No process can run a tool; the text says why."""
 
@@ -148,6 +154,9 @@ class ProcessPool:
     """Processes for a tool or a group; some start in advance, ended ones are replaced, tools are loaded on demand."""
 
     def __init__(self, name: str, size: int, max_memory_bytes: int | None) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):  # before the module is imported completely
+            _log.critical(_UNGUARDED)
+            raise SystemExit(1)
         self._name = f"axolotl-{name}"
         self._max_memory_bytes = max_memory_bytes
         self._idle: list[ToolProcess] = []

@@ -167,3 +167,34 @@ def test_inspecting_a_server_leaves_no_process() -> None:
     command = [sys.executable, "-m", "axolotl_cli", "inspect", SERVER]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "did not end" not in done.stderr
+
+
+UNGUARDED = """
+import asyncio
+from dependency_injector import containers, providers
+from axolotl_core import tool
+from axolotl_server import connect
+
+@tool(execution="process")
+def work() -> int:
+    "Work."
+    return 1
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object(work))
+
+async def main():
+    async with connect(Container()) as client:
+        print((await client.call("work")).text)
+
+asyncio.run(main())
+"""
+
+
+def test_a_script_without_a_guard(tmp_path: Path) -> None:
+    """A script that starts a server when a tool process imports it is told to use a guard, in one line."""
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60)
+    assert 'put the code that starts it below if __name__ == "__main__":' in done.stderr
+    assert "freeze_support" not in done.stderr
