@@ -16,6 +16,10 @@ from axolotl_testing.findings import indented
 _PATIENCE_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.01
 _LIBRARY: Final = {Path(threading.__file__).parent, Path(asyncio.__file__).parent, Path(futures.__file__).parent}
+_WAITING: Final = ("queue.py", "threading.py")
+_POOLS: Final = {"_worker": "concurrent/futures/thread.py", "run": "anyio/_backends/_asyncio.py"}
+"""The functions in which threads of pools wait for work, and their files."""
+_PROCESS_POOL: Final = "axolotl_server/execution/process_pool.py"
 _PROC: Final = Path("/proc")
 
 
@@ -61,19 +65,29 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 def _is_idle(frame: Any) -> bool:
-    """Tell whether a thread waits for work in a pool; the event loop and libraries keep such threads."""
-    code = None if frame is None else frame.f_code
-    return code is None or (code.co_name == "_worker" and code.co_filename.endswith("thread.py"))
+    """Tell whether a thread has ended, waits for work in a pool, or prepares the processes of tools.
+
+    Event loops and libraries keep threads of pools for the next call. Calls in processes are known as calls.
+    """
+    files = [one.f_code.co_filename for one in _stack(frame)]
+    if not files or any(file.endswith(_PROCESS_POOL) for file in files):
+        return True
+    inner = next((one for one in _stack(frame) if Path(one.f_code.co_filename).name not in _WAITING), frame)
+    return bool(inner.f_code.co_filename.endswith(_POOLS.get(inner.f_code.co_name, "\0")))
 
 
 def _place(frame: Any) -> str:
     """Describe where a thread is: in the innermost function outside of the standard library, if there is one."""
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
+    frames = [*_stack(frame)]
     shown = next((one for one in frames if Path(one.f_code.co_filename).parent not in _LIBRARY), frames[0])
     return f", in {shown.f_code.co_name} ({shown.f_code.co_filename}:{shown.f_lineno})"
+
+
+def _stack(frame: Any) -> Iterator[Any]:
+    """Give the frames of a thread, the innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _child_processes() -> Iterator[int]:

@@ -120,6 +120,7 @@ def test_a_project_without_a_target(run_tests: RunTests, pytester: pytest.Pytest
 
 LEAKY = """
 import asyncio, subprocess, sys, threading
+import anyio.to_thread
 from contextlib import asynccontextmanager
 from dependency_injector import containers, providers
 from axolotl_core import ToolContext, tool
@@ -156,12 +157,16 @@ async def held():
 async def pooled() -> str:
     return await asyncio.to_thread(lambda: "done")
 
+@tool
+async def pooled_by_anyio() -> str:
+    return await anyio.to_thread.run_sync(lambda: "done")
+
 @tool(execution="process")
 def elsewhere() -> str:
     return "done"
 
 class Container(containers.DeclarativeContainer):
-    tools = providers.Object([start_thread, start_process, hang, borrow, pooled, elsewhere])
+    tools = providers.Object([start_thread, start_process, hang, borrow, pooled, pooled_by_anyio, elsewhere])
 """
 
 
@@ -183,7 +188,9 @@ def test_leftovers_fail_the_test(run_tests: RunTests, pytester: pytest.Pytester)
                 child.communicate()
             children.clear()
 
-        @pytest.mark.parametrize("name", ["start_thread", "start_process", "hang", "borrow", "pooled", "elsewhere"])
+        NAMES = ["start_thread", "start_process", "hang", "borrow", "pooled", "pooled_by_anyio", "elsewhere"]
+
+        @pytest.mark.parametrize("name", NAMES)
         async def test_leaks(axolotl_client, name):
             async with axolotl_client(Container) as client:
                 await client.call(name)
@@ -194,7 +201,7 @@ def test_leftovers_fail_the_test(run_tests: RunTests, pytester: pytest.Pytester)
                 assert False, "the test itself"
         """
     )
-    result.assert_outcomes(passed=2, failed=5)
+    result.assert_outcomes(passed=3, failed=5)
     result.stdout.fnmatch_lines(
         [
             "The block left over:",

@@ -54,3 +54,26 @@ def test_workers_of_xdist(run_tests: RunTests, pytester: pytest.Pytester) -> Non
     options = [option for option in SESSION if option != "no:xdist"]
     result = pytester.runpytest_subprocess(*options[:-1], "-n", "2")
     result.assert_outcomes(passed=4)
+
+
+def test_anyio(run_tests: RunTests) -> None:
+    """The fixtures work with the plugin of anyio instead of pytest-asyncio."""
+    result = run_tests(
+        """
+        import pytest
+        from axolotl_testing import as_principal
+
+        pytestmark = pytest.mark.anyio
+
+        @pytest.fixture
+        def anyio_backend():
+            return "asyncio"
+
+        async def test_list(axolotl_client):
+            async with axolotl_client(principal=as_principal("mia", roles=["manager"]), transport="http") as client:
+                assert len(await client.list_tools()) == 2
+        """,
+        "-o",
+        "asyncio_mode=strict",
+    )
+    result.assert_outcomes(passed=1)
