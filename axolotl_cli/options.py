@@ -165,6 +165,8 @@ class ClientName(StrEnum):
     CLAUDE_DESKTOP = "claude-desktop"
     CURSOR = "cursor"
     VSCODE = "vscode"
+    GEMINI_CLI = "gemini-cli"
+    GOOSE = "goose"
     JSON = "json"
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ class ConfigPaths:
             ClientName.CLAUDE_DESKTOP: self.applications / "Claude" / "claude_desktop_config.json",
             ClientName.CURSOR: self.home / ".cursor" / "mcp.json",
             ClientName.VSCODE: self.applications / "Code" / "User" / "mcp.json",
+            ClientName.GEMINI_CLI: self.home / ".gemini" / "settings.json",
+            ClientName.GOOSE: self._goose / "config.yaml",
         }
 
     @property
@@ -52,7 +54,14 @@ class ConfigPaths:
             ClientName.CLAUDE_CODE: self.project / ".mcp.json",
             ClientName.CURSOR: self.project / ".cursor" / "mcp.json",
             ClientName.VSCODE: self.project / ".vscode" / "mcp.json",
+            ClientName.GEMINI_CLI: self.project / ".gemini" / "settings.json",
         }
+
+    @property
+    def _goose(self) -> Path:
+        if self.platform == "win32":
+            return self.applications / "Block" / "goose" / "config"
+        return (self._variable("XDG_CONFIG_HOME") or self.home / ".config") / "goose"
 
     def _variable(self, name: str) -> Path | None:
         value = self.variables.get(name)
@@ -76,16 +85,28 @@ class KnownClient:
     """Whether its file may have servers at a URL."""
     next_step: str = ""
     """A hint for the user after the file was changed."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys and types of an entry that this client calls differently."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """What each entry contains, next to its own name."""
+    is_yaml: bool = False
+    """Whether its file is YAML, which is not changed here, because that would remove its comments."""
 
-    def entry(self, transport: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def entry(self, name: str, transport: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry of one server, without empty fields."""
         if transport == "http" and not self.takes_urls:
             raise ConfigurationError(
                 f"The file of {self.title} cannot have servers at a URL: leave out --transport and --url, or add the "
                 "URL as a connector in its settings"
             )
-        kind = {"type": transport} if transport in self.names_transport else {}
-        return {**kind, **{key: value for key, value in fields.items() if value}}
+        kind = {"type": self.keys.get(transport, transport)} if transport in self.names_transport else {}
+        if self.is_yaml:  # such a client looks up the variables that are listed, and replaces none in values
+            variables = fields.get("env") or {}
+            listed = [one for one, value in variables.items() if value == self.refer(one, name)]
+            given = {one: value for one, value in variables.items() if one not in listed}
+            fields = {**fields, "env": given, "env_keys": listed}
+        used = {self.keys.get(key, key): value for key, value in fields.items() if value}
+        return {**self.constants, **({"name": name} if self.constants else {}), **kind, **used}
 
     def refer(self, variable: str, server: str) -> str:
         """Return a reference to the value of a variable, which is not in the file."""
@@ -126,6 +147,22 @@ CLIENTS: Final[Mapping[ClientName, KnownClient]] = {
         asks=True,
         names_transport=_BOTH,
         next_step="VS Code starts it when needed; the command MCP: List Servers shows it.",
+    ),
+    ClientName.GEMINI_CLI: KnownClient(
+        "Gemini CLI",
+        reference="${{{name}}}",
+        names_transport=(),
+        keys={"url": "httpUrl"},
+        next_step="Start Gemini CLI again, and check with /mcp.",
+    ),
+    ClientName.GOOSE: KnownClient(
+        "Goose",
+        section="extensions",
+        reference="${{{name}}}",
+        names_transport=_BOTH,
+        keys={"command": "cmd", "env": "envs", "url": "uri", "http": "streamable_http"},
+        constants={"enabled": True, "timeout": 300},
+        is_yaml=True,
     ),
     ClientName.JSON: KnownClient("a client", reference="${{{name}}}"),
 }

@@ -1,10 +1,12 @@
 """One server in the configuration of a client: how to start it, or its URL."""
 
+import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -58,6 +60,17 @@ _ON_COMMAND_LINE: Final = frozenset(
 """Variables whose values become part of the command line."""
 
 
+class Launcher(Enum):
+    """How a client starts a server."""
+
+    PYTHON = "python"
+    """With this interpreter, and the environment of its packages."""
+    UV = "uv"
+    """With `uv run` in the directory of the project."""
+    UV_PROJECT = "uv-project"
+    """With `uv run` where the client runs, for a file that several people share."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientEntry:
     """One server in a client's configuration file."""
@@ -73,6 +86,20 @@ class ClientEntry:
         """A file with this entry only."""
         inputs = {"inputs": list(self.inputs)} if self.inputs else {}
         return {**inputs, self.section: {self.name: dict(self.server)}}
+
+    @property
+    def yaml(self) -> str:
+        """The same file as YAML, in which JSON values are valid."""
+        return "\n".join(_yaml_lines(self.document, ""))
+
+
+def _yaml_lines(table: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield f"{indent}{key}:"
+            yield from _yaml_lines(value, f"{indent}  ")
+        else:
+            yield f"{indent}{key}: {json.dumps(value, ensure_ascii=False)}"
 
 
 @dataclass(slots=True)
@@ -113,19 +140,27 @@ def over_stdio(
     variables: Sequence[str] = (),
     *,
     with_secrets: bool = False,
+    launcher: Launcher = Launcher.PYTHON,
 ) -> ClientEntry:
     """Describe a server that the client starts with these arguments of `axolotl`.
 
     The entry has the absolute path of this interpreter, so that neither the client's working directory nor its PATH
-    matters. With -P, nothing is imported from that directory, which others may be able to write to.
+    matters. With -P, nothing is imported from that directory, which others may be able to write to. With uv, the entry
+    has no path of an environment, which may be created again elsewhere.
     """
     references = _References(client, name)
     environment = dict(_variable(references, one, with_secrets) for one in variables)
+    directory = str(Path.cwd())
     program = {
-        "command": os.path.abspath(sys.executable),
-        "args": ["-P", "-m", "axolotl_cli", "--directory", str(Path.cwd()), *arguments],
-    }
-    return ClientEntry(client.section, name, client.entry("stdio", {**program, "env": environment}), references.inputs)
+        Launcher.PYTHON: {
+            "command": os.path.abspath(sys.executable),
+            "args": ["-P", "-m", "axolotl_cli", "--directory", directory, *arguments],
+        },
+        Launcher.UV: {"command": "uv", "args": ["run", "--directory", directory, "axolotl", *arguments]},
+        Launcher.UV_PROJECT: {"command": "uv", "args": ["run", "axolotl", *arguments]},
+    }[launcher]
+    entry = client.entry(name, "stdio", {**program, "env": environment})
+    return ClientEntry(client.section, name, entry, references.inputs)
 
 
 def over_http(client: KnownClient, name: str, url: str, token_variable: str | None = None) -> ClientEntry:
@@ -139,7 +174,8 @@ def over_http(client: KnownClient, name: str, url: str, token_variable: str | No
         raise ConfigurationError("--token-env needs the name of a variable, for example ACME_TOKEN")
     token = None if token_variable is None else references.refer(token_variable, secret=True)
     headers = None if token is None else {"Authorization": f"Bearer {token}"}
-    return ClientEntry(client.section, name, client.entry("http", {"url": url, "headers": headers}), references.inputs)
+    entry = client.entry(name, "http", {"url": url, "headers": headers})
+    return ClientEntry(client.section, name, entry, references.inputs)
 
 
 def missing_variables(variables: Sequence[str]) -> list[str]:
@@ -181,6 +217,7 @@ class EntryRequest:
     token_variable: str | None
     variables: Sequence[str]
     with_secrets: bool
+    launcher: Launcher = Launcher.PYTHON
 
     @property
     def is_http(self) -> bool:
@@ -196,7 +233,12 @@ def entry_for(client: KnownClient, request: EntryRequest) -> ClientEntry:
         settings = load_server_settings(target)
         name = _name(request, settings.server.name)
         return over_stdio(
-            client, name, _arguments(target, request), request.variables, with_secrets=request.with_secrets
+            client,
+            name,
+            _arguments(target, request),
+            request.variables,
+            with_secrets=request.with_secrets,
+            launcher=request.launcher,
         )
     if request.url is not None:
         return over_http(client, _name_of_url(request), request.url, request.token_variable)

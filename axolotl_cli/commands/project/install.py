@@ -29,15 +29,22 @@ if TYPE_CHECKING:
     from axolotl_cli.clients.entry import ClientEntry
 
 
+_Client = Annotated[
+    ClientName,
+    typer.Argument(
+        metavar="CLIENT",
+        show_choices=False,
+        help="claude-code, claude-desktop, cursor, vscode, gemini-cli, goose, or json for any other client.",
+    ),
+]
+
+_WithUv = Annotated[
+    bool, typer.Option("--uv", help="stdio: start the server with uv run, not with the Python of this environment.")
+]
+
+
 def install(
-    client: Annotated[
-        ClientName,
-        typer.Argument(
-            metavar="CLIENT",
-            show_choices=False,
-            help="claude-code, claude-desktop, cursor, vscode, or json for any other client.",
-        ),
-    ],
+    client: _Client,
     target: Target = None,
     *,
     name: EntryName = None,
@@ -46,6 +53,7 @@ def install(
     token_env: TokenVariable = None,
     env: EntryVariables = None,
     with_secrets: WithSecrets = False,
+    uv: _WithUv = False,
     scope: Annotated[
         Scope, typer.Option(help="Add it for you in all projects, or for everybody in this project.")
     ] = Scope.USER,
@@ -65,11 +73,13 @@ def install(
     """
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.config_file import ClientFile
-    from axolotl_cli.clients.entry import EntryRequest, entry_for
+    from axolotl_cli.clients.entry import EntryRequest, Launcher, entry_for
 
     path = _path(client, scope, config, write)
     files = FileOptions(env_file, settings, profile)
-    request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets)
+    with_uv = Launcher.UV_PROJECT if scope is Scope.PROJECT else Launcher.UV
+    launcher = with_uv if uv else Launcher.PYTHON
+    request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets, launcher)
     entry = entry_for(CLIENTS[client], request)
     if write and path is not None:
         inside = Path.cwd() if scope is Scope.PROJECT and config is None else None
@@ -77,13 +87,18 @@ def install(
     else:
         _print(client, scope, path, entry)
     if not request.is_http:
-        _warn(scope, env or [])
+        _warn(scope, env or [], uv)
 
 
 def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) -> Path | None:
     from axolotl_cli.clients.client import CLIENTS, ConfigPaths
     from axolotl_core.errors import ConfigurationError
 
+    if write and CLIENTS[client].is_yaml:
+        raise ConfigurationError(
+            f"The file of {CLIENTS[client].title} is YAML, which this command does not change: leave out --write, and "
+            "add the printed entry yourself"
+        )
     if config is not None:
         return config.absolute()
     path = ConfigPaths.of_this_machine().find(client, scope)
@@ -116,8 +131,13 @@ def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEnt
 
 
 def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEntry") -> None:
+    from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.output import print_json
 
+    if CLIENTS[client].is_yaml:
+        typer.echo(entry.yaml)
+        typer.echo(f"Add this to {path}, or run goose configure.", err=True)
+        return
     print_json(entry.document)
     if path is not None:
         typer.echo(f"Add this to {path}, or let --write do it.", err=True)
@@ -126,13 +146,15 @@ def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEn
         typer.echo(f"Or let Claude Code add it:\n\n  {shlex.join(words)}\n", err=True)
 
 
-def _warn(scope: Scope, variables: list[str]) -> None:
+def _warn(scope: Scope, variables: list[str], uv: bool) -> None:
     from axolotl_cli.clients.entry import missing_variables
 
     names = missing_variables(variables)
     warnings = []
-    if scope is Scope.PROJECT:
-        warnings.append("the entry has paths of this machine, which others in the project do not have")
+    if scope is Scope.PROJECT and not uv:
+        warnings.append(
+            "the entry has paths of this machine, which others in the project do not have; use --uv if they have uv"
+        )
     if names:
         options = " ".join(f"--env {name}" for name in names)
         warnings.append(f"the client does not set {', '.join(names)}: add {options} if the server needs it")

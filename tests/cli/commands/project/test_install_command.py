@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mcp import Client, StdioServerParameters
 
 from axolotl_cli.clients.client import ConfigPaths
@@ -415,3 +416,44 @@ def test_directory_option(project: CommandLine, processes: Processes, tmp_path: 
     assert [tool["name"] for tool in json.loads(stdout)["tools"]] == ["greet"]
     code, _, stderr = processes.run("-C", str(tmp_path / "greeter.py"), "list")
     assert code == 2
+
+
+def test_gemini_cli(project: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gemini CLI has its own key for URLs, and reads variables from its environment."""
+    monkeypatch.setenv("HOME", str(project.directory))
+    entry = entry_of(project, "gemini-cli", "greeter.py", "--env", "API_TOKEN", "--env", "REGION=eu")
+    assert entry["env"] == {"API_TOKEN": "${API_TOKEN}", "REGION": "eu"}
+    assert set(entry) == {"command", "args", "env"}
+    remote = entry_of(project, "gemini-cli", "--url", "https://a.example/mcp", "--name", "a", "--token-env", "TOKEN")
+    assert remote == {"httpUrl": "https://a.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+    (project.directory / ".gemini").mkdir()
+    assert project("install", "gemini-cli", "greeter.py", "--write").code == 0
+    written = json.loads((project.directory / ".gemini" / "settings.json").read_text(encoding="utf-8"))
+    assert list(written["mcpServers"]) == ["acme-greeter"]
+
+
+def test_goose(project: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entry for Goose is YAML, and lists the variables that Goose looks up; its file is not changed."""
+    monkeypatch.setenv("HOME", str(project.directory))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    answer = project("install", "goose", "greeter.py", "--env", "API_TOKEN", "--env", "REGION=eu")
+    [(name, entry)] = yaml.safe_load(answer.stdout)["extensions"].items()
+    assert (name, entry["name"], entry["type"], entry["enabled"]) == ("acme-greeter", "acme-greeter", "stdio", True)
+    assert (entry["cmd"], entry["envs"], entry["env_keys"]) == (sys.executable, {"REGION": "eu"}, ["API_TOKEN"])
+    assert str(project.directory / ".config" / "goose" / "config.yaml") in answer.stderr
+    remote = yaml.safe_load(project("install", "goose", "--url", "https://a.example/mcp", "--name", "a").stdout)
+    assert remote["extensions"]["a"]["type"] == "streamable_http"
+    assert remote["extensions"]["a"]["uri"] == "https://a.example/mcp"
+    refused = project("install", "goose", "greeter.py", "--write")
+    assert refused.code == 2
+    assert "is YAML, which this command does not change" in refused.stderr
+
+
+def test_uv(project: CommandLine) -> None:
+    """With --uv, the entry has no path of this environment, and in a project's file no path of this machine."""
+    entry = entry_of(project, "cursor", "greeter.py", "--uv")
+    assert (entry["command"], entry["args"][:3]) == ("uv", ["run", "--directory", str(project.directory)])
+    answer = project("install", "cursor", "greeter.py", "--uv", "--scope", "project")
+    shared = json.loads(answer.stdout)["mcpServers"]["acme-greeter"]
+    assert shared["args"] == ["run", "axolotl", "serve", "greeter.py"]
+    assert "Warning" not in answer.stderr
