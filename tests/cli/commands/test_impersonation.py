@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from axolotl_server.audit.log_files import LogLock
 from tests.cli.conftest import CommandLine
 
 CODE = '''
@@ -70,6 +71,16 @@ def test_a_principal_may_use_a_feature(cli: CommandLine, command: str, name: str
     assert (answer.code, answer.stderr) == (0, "")
     assert answer.stdout.strip() in {"ada of acme", "rest", "one"}
     assert not list(cli.directory.glob("audit*"))
+
+
+@pytest.mark.parametrize(("command", "name"), REQUESTS)
+def test_a_running_server_keeps_its_audit_log(cli: CommandLine, command: str, name: str) -> None:
+    """Commands work next to a server that holds the lock of the audit log."""
+    lock = LogLock(cli.directory / "audit.jsonl")
+    try:
+        assert cli(command, "-", name, *STAFF).code == 0
+    finally:
+        lock.release()
 
 
 @pytest.mark.parametrize(("command", "name"), REQUESTS)
