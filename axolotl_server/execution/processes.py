@@ -14,7 +14,7 @@ import msgspec
 from axolotl_core.errors import ConfigurationError, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Invoke, ToolCall
-from axolotl_server.execution.threads import in_loop
+from axolotl_server.execution.threads import in_loop, loop_future
 
 if TYPE_CHECKING:
     from axolotl_server.execution.process_messages import Outcome, ReadOutput, RunCall
@@ -118,8 +118,9 @@ class _ToolRunner:
         run = _Run(call)
         working = self._pool.threads.submit(_work, self._pool, self._pooled, run, self._read_output)
         try:
-            return await asyncio.wrap_future(working)
+            return await loop_future(working)
         except asyncio.CancelledError:
+            working.cancel()
             self._runner.killed += run.stop()
             raise
 

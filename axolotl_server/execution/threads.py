@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Invoke, ToolCall
+
+T = TypeVar("T")
 
 
 class Zombies:
@@ -137,7 +139,7 @@ class ThreadRunner:
             _ = call.cancellation  # created here, before two threads could create it at once
             working = await threads.submit(share, work, call)
             try:
-                outcome = await asyncio.wrap_future(working)
+                outcome = await loop_future(working)
             except asyncio.CancelledError:
                 if working.cancel() or working.done():
                     threads.release(share)
@@ -190,6 +192,39 @@ def in_loop(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
     """Call a function in a loop from any thread; nothing happens if the loop is closed."""
     with contextlib.suppress(RuntimeError):  # the loop was closed before the thread ended
         loop.call_soon_threadsafe(act)
+
+
+def loop_future(working: Future[T]) -> asyncio.Future[T]:
+    """Give a future of the running loop for the work of another thread; cancelling it does not cancel the work.
+
+    It is done after everything that the thread sent to the loop with `call_soon_threadsafe`. That of
+    `asyncio.wrap_future` can be done earlier, from Python 3.14 on.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Future[T] = loop.create_future()
+
+    def settle() -> None:
+        if waiting.done():
+            return
+        if working.cancelled():
+            waiting.cancel()
+        elif (error := working.exception()) is not None:
+            waiting.set_exception(error)
+        else:
+            waiting.set_result(working.result())
+
+    working.add_done_callback(lambda _: in_loop(loop, settle))
+    return waiting
+
+
+async def run_in_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the loop of another thread. Its first step is always run, even if the caller is cancelled."""
+    working = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        return await loop_future(working)
+    except asyncio.CancelledError:
+        in_loop(loop, partial(loop.call_soon, working.cancel))  # at the earliest in the turn after the first step
+        raise
 
 
 def _finish_on_own_loop(coroutine: Coroutine[Any, Any, Any], call: ToolCall) -> Any:

@@ -25,6 +25,7 @@ from axolotl_core.protocol.messages import (
 )
 from axolotl_core.protocol.wire import log_text, notification
 from axolotl_core.questions.question import Question
+from axolotl_server.execution.threads import run_in_loop
 from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.messages.flow_control import TokenBucket
 
@@ -231,7 +232,7 @@ class Request(msgspec.Struct, eq=False):
     async def _run_in_loop(self, work: Coroutine[Any, Any, AnswerT]) -> AnswerT:
         if asyncio.get_running_loop() is self.exchange.loop:
             return await work
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.exchange.loop))
+        return await run_in_loop(self.exchange.loop, work)
 
     async def _ask_in_loop(
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
