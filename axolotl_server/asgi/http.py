@@ -201,6 +201,10 @@ class IAuthenticator(Protocol):
         """
         ...
 
+    def known(self, credentials: bytes) -> Principal | None:
+        """Return the principal of an Authorization header that was accepted recently; None if it has to be verified."""
+        return None
+
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Return a refusal with 403 and a challenge that names the missing scopes."""
         ...
@@ -219,6 +223,9 @@ class PrincipalGate:
         headers: Mapping[bytes, bytes] | None = None,
     ) -> Principal:
         return self._principal
+
+    def known(self, credentials: bytes) -> Principal | None:
+        return None
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         missing = ", ".join(sorted({*scopes} - self._principal.scopes))

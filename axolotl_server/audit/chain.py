@@ -91,7 +91,7 @@ class Chain:
         hashed = b'{"seq":%d,"prev":"%b",%b' % (seq, self.head, body[1:-1])
         head = self._hash(hashed).encode()
         self.seq, self.head = seq, head
-        return b'%b,"hash":"%b"}\n' % (hashed, head)
+        return b"".join((hashed, b',"hash":"', head, b'"}\n'))
 
     def reset(self, seq: int, head: bytes) -> None:
         """Set the end of the chain, for example after a line could not be written."""

@@ -18,7 +18,7 @@ from axolotl_server.layers.audit import Describe
 from axolotl_server.layers.call_ending import Ending
 from axolotl_server.messages.request import Request
 
-_NANOSECONDS: Final = 1_000_000_000
+_DELETE: Final = 0x7F
 
 
 def _clock() -> Callable[[], str]:
@@ -27,11 +27,10 @@ def _clock() -> Callable[[], str]:
 
     def now() -> str:
         nonlocal last_second, text
-        nanoseconds = time_ns()
-        second = nanoseconds // _NANOSECONDS
+        second, microsecond = divmod(time_ns() // 1000, 1_000_000)
         if second != last_second:
             last_second, text = second, strftime("%Y-%m-%dT%H:%M:%S.", gmtime(second))
-        return f"{text}{nanoseconds % _NANOSECONDS // 1000:06d}Z"
+        return "%s%06dZ" % (text, microsecond)  # noqa: UP031 - takes less time than an f-string with a width
 
     return now
 
@@ -51,7 +50,7 @@ def encode_record(record: AuditRecord) -> bytes:
         encoded = _encode(record)
     except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
         encoded = _encode(without_surrogates(msgspec.structs.asdict(record)))
-    return encoded if encoded.isascii() and b"\x7f" not in encoded else _UNSAFE.sub(_escape, encoded)
+    return encoded if encoded.isascii() and _DELETE not in encoded else _UNSAFE.sub(_escape, encoded)
 
 
 def encode_note(time: str, event: str, **details: Any) -> bytes:
@@ -156,7 +155,8 @@ def _facts_of_request(call: ToolCall) -> tuple[str | None, str | None, str | Non
     if isinstance(request, Request):
         name = None if request.head.params.name is UNSET else request.head.params.name
         headers, address = request.exchange.headers, request.exchange.client_address
-        if _TRACEPARENT not in request.data and (headers is None or _TRACEPARENT not in headers):
+        # Not `in`, which first tries to use the text as a number, and makes an error of that.
+        if request.data.find(_TRACEPARENT) < 0 and (headers is None or _TRACEPARENT not in headers):
             return name, None, address
     trace = call.trace
     return name, None if trace is None else trace.trace_id, address

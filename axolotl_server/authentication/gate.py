@@ -7,7 +7,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from hashlib import sha256
+from hashlib import blake2b
 from math import inf, isfinite
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -70,6 +70,10 @@ class _AcceptedToken(NamedTuple):
     """On the wall clock, like not_before, with the allowed skew."""
     cached_until: float
     """On the monotonic clock."""
+
+
+def _digest(credentials: bytes) -> bytes:
+    return blake2b(credentials, digest_size=32).digest()
 
 
 class TokenCache:
@@ -295,12 +299,18 @@ class BearerGate:
         """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails."""
         if credentials is None:
             raise self._challenges.no_token()
+        known = self.known(credentials)
+        if known is not None:
+            return known
         if len(credentials) > _MAX_HEADER_BYTES:
             address = self._addresses.find(client, headers)
             refusal = self._challenges.invalid_token("the token is too long")
             raise self._reject(refusal, "the token is too long", address)
-        known = self._cache.get(sha256(credentials).digest())
-        return known or await self._verify(credentials, self._addresses.find(client, headers))
+        return await self._verify(credentials, self._addresses.find(client, headers))
+
+    def known(self, credentials: bytes) -> Principal | None:
+        """Return the principal of an Authorization header that was accepted recently."""
+        return None if len(credentials) > _MAX_HEADER_BYTES else self._cache.get(_digest(credentials))
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Make the refusal of a request whose token lacks scopes."""
@@ -314,7 +324,7 @@ class BearerGate:
         if token is None:
             raise self._challenges.no_token()
         plain = b"Bearer " + token.encode("ascii")
-        digest = sha256(plain).digest()
+        digest = _digest(plain)
         known = None if plain == credentials else self._cache.get(digest)  # spaces and case do not make another token
         if known is not None:
             return known

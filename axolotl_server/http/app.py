@@ -160,6 +160,10 @@ class HttpApp:
         finally:
             request.end()
 
+    def recognize(self, credentials: bytes) -> Principal | None:
+        """Return the principal of an Authorization header that was accepted recently."""
+        return None if self._gate is None else self._gate.known(credentials)
+
     def accepts_post(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether the headers of a posted message pass all checks that do not depend on its body or its token."""
         try:

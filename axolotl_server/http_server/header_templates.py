@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
+
+from axolotl_core.protocol.identity import Principal
+
+_T = TypeVar("_T")
 
 MAX_HEAD_BYTES: Final = 2048
 """The size of the largest head that is worth a template."""
 _MAX_TEMPLATES: Final = 4
 _MAX_LEARNED: Final = 16
 """How many templates a connection makes; a client whose heads always differ gets none after that."""
-_MAX_RECENT: Final = 8
-_MAX_RECENT_BYTES: Final = 512
+_MAX_RECENT: Final = 4
+_MAX_RECENT_BYTES: Final = 1024
 """How many heads a connection keeps whole, and how large they may be; to compare one is quicker than a template."""
 _MAX_VALUE_BYTES: Final = 8192
 _MAX_DIGITS: Final = 9
@@ -36,11 +40,14 @@ class HeadTemplate:
         self.headers = headers
         """Without the two headers that vary."""
 
-    def match(self, data: bytes) -> tuple[bytes | None, bytes] | None:
-        """Return the credentials and the body if the data is one whole request with this head."""
+    def match(self, data: bytes) -> tuple[int, int, int] | None:
+        """Return where credentials begin and end and where the body begins, if the data is one request with this head.
+
+        Credentials that are empty do not exist. The others are not checked.
+        """
         if not data.startswith(self._first):
             return None
-        at, length, credentials = self._start, b"", None
+        at, length, begin, end = self._start, b"", 0, 0
         for is_length, following in self._gaps:
             stop = data.find(b"\r", at, at + _MAX_VALUE_BYTES)
             if stop < 0 or not data.startswith(following, stop):
@@ -48,36 +55,11 @@ class HeadTemplate:
             if is_length:
                 length = data[at:stop]
             else:
-                credentials = data[at:stop]
+                begin, end = at, stop
             at = stop + len(following)
         if not length.isdigit() or len(length) > _MAX_DIGITS or len(data) - at != int(length):
             return None
-        if credentials is not None and not _CREDENTIALS.fullmatch(credentials):
-            return None
-        return credentials, data[at:]
-
-
-class PlainHeadTemplate(HeadTemplate):
-    """A head whose only gap is the length, as those of most clients without a token."""
-
-    __slots__ = ("_rest", "_rest_size")
-
-    def __init__(self, first: bytes, gaps: tuple[tuple[bool, bytes], ...], headers: Mapping[bytes, bytes]) -> None:
-        super().__init__(first, gaps, headers)
-        [(_, self._rest)] = gaps
-        self._rest_size = len(self._rest)
-
-    def match(self, data: bytes) -> tuple[None, bytes] | None:
-        """Return the body if the data is one whole request with this head."""
-        if data.startswith(self._first):
-            at = self._start
-            stop = data.find(b"\r", at, at + _MAX_DIGITS + 1)
-            length = data[at:stop]
-            if length.isdigit() and data.startswith(self._rest, stop):
-                end = stop + self._rest_size
-                if len(data) - end == int(length):
-                    return None, data[end:]
-        return None
+        return begin, end, at
 
 
 def make_template(head: bytes, headers: Mapping[bytes, bytes]) -> HeadTemplate | None:
@@ -103,36 +85,64 @@ def make_template(head: bytes, headers: Mapping[bytes, bytes]) -> HeadTemplate |
     if is_length.count(True) != 1 or len(is_length) > 2:
         return None
     constant = {name: value for name, value in headers.items() if name not in (_LENGTH_NAME, _CREDENTIALS_NAME)}
-    kind = PlainHeadTemplate if len(is_length) == 1 else HeadTemplate
-    return kind(parts[0], tuple(zip(is_length, parts[1:], strict=True)), constant)
+    return HeadTemplate(parts[0], tuple(zip(is_length, parts[1:], strict=True)), constant)
 
 
 RecentHead: TypeAlias = tuple[int, bytes, Mapping[bytes, bytes]]
 """The size of a head, the head, and its headers."""
+_Protected: TypeAlias = tuple[int, bytes, int, bytes, int, Mapping[bytes, bytes]]
+"""A head without its credentials: where they begin, what is before, where they end, what is after, size and headers."""
+KnownRequest: TypeAlias = tuple[Mapping[bytes, bytes], bytes | None, bytes, Principal | None]
+"""The headers, credentials and body of a request, and the principal if the credentials were accepted recently."""
 
 
 class KnownHeads:
-    """The heads that a connection has sent: templates, and the latest ones as they were."""
+    """The heads that a connection has sent: templates, and the latest ones, which need only be compared."""
 
-    __slots__ = ("_accepts", "_learned", "_max_body_bytes", "_templates", "recent")
+    __slots__ = ("_accepts", "_learned", "_max_body_bytes", "_protected", "_recognize", "_templates", "recent")
 
-    def __init__(self, max_body_bytes: int, accepts: Callable[[Mapping[bytes, bytes]], bool]) -> None:
+    def __init__(
+        self,
+        max_body_bytes: int,
+        accepts: Callable[[Mapping[bytes, bytes]], bool],
+        recognize: Callable[[bytes], Principal | None],
+    ) -> None:
         self._max_body_bytes = max_body_bytes
         self._accepts = accepts
+        self._recognize = recognize
         self._templates: tuple[HeadTemplate, ...] = ()
         self._learned = 0
         self.recent: dict[int, RecentHead] = {}
         """The latest heads without credentials, by the size of the whole request."""
+        self._protected: dict[int, _Protected] = {}
+        """The latest heads with credentials, which are not kept themselves."""
 
-    def find(self, data: bytes) -> tuple[Mapping[bytes, bytes], bytes | None, bytes] | None:
-        """Return headers, credentials and body if the data is one whole request that matches a template."""
+    def find(self, data: bytes) -> KnownRequest | None:
+        """Return the parts of a request, if the data is one whole request with a head that is known."""
+        known = self._protected.get(len(data))
+        if known is not None:
+            begin, before, end, after, size, headers = known
+            if data[:begin] == before and data[end:size] == after:
+                credentials = data[begin:end]
+                principal = self._recognize(credentials)
+                if principal is not None:  # so these are the bytes that were accepted
+                    return headers, credentials, data[size:], principal
+        return self._match(data)
+
+    def _match(self, data: bytes) -> KnownRequest | None:
         for template in self._templates:
             found = template.match(data)
-            if found is not None and len(found[1]) <= self._max_body_bytes:
-                credentials, body = found
-                if credentials is None:
-                    self._remember(data, len(data) - len(body), template.headers)
-                return template.headers, credentials, body
+            if found is None or len(data) - found[2] > self._max_body_bytes:
+                continue
+            begin, end, size = found
+            if begin == end:
+                self._remember(self.recent, len(data), (size, data[:size], template.headers), size)
+                return template.headers, None, data[size:], None
+            credentials = data[begin:end]
+            if _CREDENTIALS.fullmatch(credentials):
+                kept = (begin, data[:begin], end, data[end:size], size, template.headers)
+                self._remember(self._protected, len(data), kept, size)
+                return template.headers, credentials, data[size:], None
         return None
 
     def learn(self, head: bytes, headers: Mapping[bytes, bytes]) -> None:
@@ -144,8 +154,9 @@ class KnownHeads:
             self._learned += 1
             self._templates = (template, *self._templates[: _MAX_TEMPLATES - 1])
 
-    def _remember(self, data: bytes, size: int, headers: Mapping[bytes, bytes]) -> None:
+    @staticmethod
+    def _remember(heads: dict[int, _T], request_size: int, head: _T, size: int) -> None:
         if size <= _MAX_RECENT_BYTES:
-            if len(self.recent) >= _MAX_RECENT:
-                self.recent.clear()
-            self.recent[len(data)] = size, data[:size], headers
+            if len(heads) >= _MAX_RECENT:
+                heads.clear()
+            heads[request_size] = head

@@ -13,6 +13,7 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
@@ -109,7 +110,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.part is None and (cycle is None or cycle.response_complete) and self.server_state.answers_directly:
             recent = self._recent.get(len(data))
             if recent is not None and data[: recent[0]] == recent[1]:
-                self._answer_directly(recent[2], None, data[recent[0] :], True)
+                self._answer_directly(recent[2], None, data[recent[0] :], None, True)
                 return
             found = None if self._known is None else self._known.find(data)
             if found is not None:
@@ -270,7 +271,7 @@ class HttpProtocol(HttpToolsProtocol):
             body, self._posted_body = self._posted_body, b""
             self._learn(headers, body)
             credentials = headers.pop(b"authorization", None)
-            self._answer_directly(headers, credentials, body, False)
+            self._answer_directly(headers, credentials, body, None, False)
         elif not self.cycle.response_complete:
             self.cycle.more_body = False
             self.cycle.message_event.set()
@@ -315,10 +316,15 @@ class HttpProtocol(HttpToolsProtocol):
         )
 
     def _answer_directly(
-        self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes, accepted: bool
+        self,
+        headers: Mapping[bytes, bytes],
+        credentials: bytes | None,
+        body: bytes,
+        principal: Principal | None,
+        accepted: bool,
     ) -> None:
         self.cycle = request = DirectRequest(self)
-        answering = self.server_state.app.answer_post(headers, credentials, body, request, accepted=accepted)
+        answering = self.server_state.app.answer_post(headers, credentials, body, request, principal, accepted=accepted)
         task = start_task(answering, self.loop)
         if not task.done():
             request.task = task
@@ -328,7 +334,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Make a template of a head, if the request is all there is in the latest piece of data."""
         if self._piece.endswith(body):
             app = self.server_state.app
-            self._known = self._known or KnownHeads(app.max_message_bytes, app.accepts_post)
+            self._known = self._known or KnownHeads(app.max_message_bytes, app.accepts_post, app.recognize)
             self._recent = self._known.recent
             self._known.learn(self._piece[: len(self._piece) - len(body)], headers)
 

@@ -8,12 +8,13 @@ from typing import Any, Final, TypeAlias
 from axolotl_core.errors import QuotaExceeded
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.policies.quota import Charge, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
+from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
 from axolotl_core.protocol.identity import Principal
 
 MakeKey: TypeAlias = Callable[[Principal], str]
 
 _MAX_PART_CHARACTERS: Final = 64
+_MAX_KNOWN_PRINCIPALS: Final = 256
 
 
 def key_maker(rule: QuotaRule, charge: Charge, spec: FeatureSpec) -> MakeKey:
@@ -71,10 +72,18 @@ class QuotaLayer(ILayer):
         charges = [rule.charge(spec) for rule in rules]
         shares = [(key_maker(rule, charge, spec), charge) for rule, charge in zip(rules, charges, strict=True)]
         take = self._store.take
+        known: dict[tuple[str | None, ...], tuple[Claim, ...]] = {}
+        """The claims of the last principals, because their keys take longer to make than to look up."""
+
+        def claims_of(principal: Principal) -> tuple[Claim, ...]:
+            if len(known) >= _MAX_KNOWN_PRINCIPALS:
+                known.clear()
+            claims = known[principal.identity] = tuple((make_key(principal), charge) for make_key, charge in shares)
+            return claims
 
         async def within(call: ToolCall) -> Any:
             principal = call.principal
-            refusal = await take([(make_key(principal), charge) for make_key, charge in shares])
+            refusal = await take(known.get(principal.identity) or claims_of(principal))
             if refusal is not None:
                 raise quota_exceeded(self._rules[refusal.rule], refusal)
             return await call_next(call)

@@ -170,9 +170,12 @@ class Counter:
     def add(self, labels: tuple[str, ...]) -> None:
         """Count one more."""
         counts = self._counts
-        if labels not in counts and len(counts) >= _MAX_SERIES:
-            labels = (_OTHER,) * len(labels)
-        counts[labels] = counts.get(labels, 0) + 1
+        try:
+            counts[labels] += 1
+        except KeyError:
+            if len(counts) >= _MAX_SERIES:
+                labels = (_OTHER,) * len(labels)
+            counts[labels] = counts.get(labels, 0) + 1
 
     def read(self) -> Iterable[Reading]:
         """Return the counts."""
