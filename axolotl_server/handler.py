@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import Declined, InvalidParams, InvalidRequest, MethodNotFound, ProtocolError
+from axolotl_core.errors import Declined, InternalError, InvalidParams, InvalidRequest, MethodNotFound, ProtocolError
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.json_limits import MAX_VALUES
@@ -23,7 +23,7 @@ from axolotl_core.protocol.messages import (
     usable_id,
     without_nulls,
 )
-from axolotl_core.protocol.wire import encode
+from axolotl_core.protocol.wire import encode, error_message
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, IEra
 from axolotl_server.messages.connection import Connection, IExchange, IObserver, IStoppable
@@ -88,6 +88,8 @@ _ACCEPTED: Final = 202
 _MAX_REASON_CHARACTERS: Final = 500
 MAX_BATCH: Final = 100
 """How many messages a batch may have."""
+MAX_BATCH_REPLY_BYTES: Final = 16 * 1024 * 1024
+"""How large the reply to a batch may be, apart from errors; messages that are left when it is full do not run."""
 BATCH_CONCURRENCY: Final = 8
 """How many messages of a batch run at the same time."""
 
@@ -249,11 +251,17 @@ class DefaultHandler:
                 "several batches"
             )
         replies: list[bytes | None] = [None] * len(items)
-        waiting = iter(enumerate(items))
+        waiting, room = iter(enumerate(map(bytes, items))), MAX_BATCH_REPLY_BYTES
 
         async def run() -> None:
+            nonlocal room
             for place, item in waiting:
-                replies[place] = await self._handle_item(bytes(item), exchange)
+                request_id = None if room > 0 else read_id(item)
+                reply = await self._handle_item(item, exchange) if request_id is None else None
+                if request_id is not None or (reply is not None and len(reply) > room):
+                    reply, room = _no_room(request_id or read_id(item), executed=request_id is None), 0
+                replies[place] = reply
+                room -= 0 if reply is None else len(reply)
 
         await asyncio.gather(*(run() for _ in range(min(len(items), BATCH_CONCURRENCY))))
         answered = [reply for reply in replies if reply is not None]
@@ -266,6 +274,17 @@ class DefaultHandler:
             return error_reply(error, None, self._eras.default_handshake, exchange)
         item = BatchItem(exchange)
         return await item.reply(self.handle(data, item))
+
+
+def _no_room(request_id: RequestId | None, *, executed: bool) -> bytes:
+    """Make the error for a message whose reply does not fit into the reply to its batch."""
+    done = "was executed, but its reply is dropped" if executed else "was not executed"
+    error = InternalError(
+        f"The message {done}: the reply to the batch would have more than {MAX_BATCH_REPLY_BYTES} bytes; send fewer "
+        "messages in one batch",
+        data={"reason": "batch_too_large", "executed": executed},
+    )
+    return error_message(request_id, error, error.code)
 
 
 def _deliver_answer(message: dict[str, Any], connection: Connection) -> bool:

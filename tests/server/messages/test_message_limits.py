@@ -105,6 +105,21 @@ async def test_a_batch_runs_a_few_messages_at_a_time(host: ServerHost, hold: Hol
     assert hold.most == BATCH_CONCURRENCY
 
 
+async def test_the_reply_to_a_batch_has_a_limited_size(host: ServerHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply that does not fit is dropped, and messages behind it do not run; each gets an error with its id."""
+    monkeypatch.setattr("axolotl_server.handler.MAX_BATCH_REPLY_BYTES", 2000)
+    monkeypatch.setattr("axolotl_server.handler.BATCH_CONCURRENCY", 1)
+    transport = await batching(host)
+    calls = [json.loads(call("echo", {"text": "x" * 800}, id=number, handshake=True)) for number in range(5)]
+    notification = json.loads(message("notifications/cancelled", {"requestId": 99}, id=None))
+    replies = await ask(transport, json.dumps([*calls, notification]).encode())
+    assert [one["id"] for one in replies] == list(range(5))
+    assert ["result" in one for one in replies] == [True, True, False, False, False]
+    assert [one["error"]["data"]["executed"] for one in replies[2:]] == [True, False, False]
+    assert "more than 2000 bytes; send fewer messages in one batch" in replies[3]["error"]["message"]
+    assert len(await ask(transport, json.dumps(calls[:2]).encode())) == 2
+
+
 async def test_a_handshake_has_a_limited_size(host: ServerHost) -> None:
     """A client cannot make the server store much about it, and can try again with less."""
     transport = MemoryTransport(host.handler)
