@@ -68,7 +68,7 @@ class Admission:
             self._is_busy, self.check_at, self._served = True, 0.0, 0
             self._turn_began = self._work_began = self._work_ended = monotonic()
             loop.call_soon(self._end_turn, loop)
-        if self._is_full and not self._displace(share):
+        if self._is_too_long(self._waiting + 1) and not self._displace(share):
             raise _refusal()
         turn: Future[bool] = loop.create_future()
         self._queues.setdefault(share, deque()).append(turn)
@@ -76,10 +76,9 @@ class Admission:
         if not await turn:
             raise _refusal()
 
-    @property
-    def _is_full(self) -> bool:
-        """Whether another request would wait for too long; a few may wait, however long each of them takes."""
-        return (self._waiting + 1) * self._cost_seconds > self._max_lag_seconds and self._waiting >= _MIN_WAITING
+    def _is_too_long(self, waiting: int) -> bool:
+        """Whether the last of these requests would wait for too long; a few may wait, however long each takes."""
+        return waiting * self._cost_seconds > self._max_lag_seconds and waiting > _MIN_WAITING
 
     def _displace(self, share: Share | None) -> bool:
         """Refuse a request of another principal that has more of them waiting; return False if there is none."""
@@ -135,7 +134,7 @@ class Admission:
 
     def _serve(self, loop: AbstractEventLoop, now: float) -> None:
         """Serve waiting requests in the next turn of the loop, and refuse those that would wait for too long."""
-        while self._is_full:
+        while self._is_too_long(self._waiting):
             self._refuse_newest(max(self._queues, key=self._length))
         reading = self._work_began - self._served_at + now - self._work_ended if self._served else 0.0
         seconds = min(max(reading / _READING_SHARE, _WORK_SECONDS), _LONG_TURN_SECONDS)

@@ -146,6 +146,17 @@ async def test_few_long_calls_are_not_refused(clock: Clock) -> None:
             assert [response.status_code for response, _ in replies] == [200] * 16
 
 
+async def test_few_clients_in_a_loop_are_not_refused(clock: Clock) -> None:
+    """As many clients as may wait in any case can send one long call after the other."""
+    async with serve(clock) as server:
+        caller = Caller(server, clock)
+
+        async def calls() -> list[int]:
+            return [(await caller.call("spin", seconds=0.05))[0].status_code for _ in range(10)]
+
+        assert await asyncio.gather(*(calls() for _ in range(16))) == [[200] * 10] * 16
+
+
 async def test_clients_that_have_left_are_not_served(clock: Clock) -> None:
     """A request whose client leaves while it waits is dropped before anything runs."""
     clients: list[socket.socket] = []
