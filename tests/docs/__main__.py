@@ -16,11 +16,18 @@ from tests.support.docs.refusals import refusals_table
 from tests.support.docs.sessions import Shell, refreshed
 from tests.support.docs.settings_reference import settings_reference
 from tests.support.docs.situations import errors_table
-from tests.support.docs.tables import contract_rules_table, layer_costs_table, revisions_table
+from tests.support.docs.tables import (
+    call_costs_table,
+    contract_rules_table,
+    layer_costs_table,
+    revisions_table,
+    with_costs,
+)
 
 _TABLES: Final[dict[str, Callable[[str], str]]] = {
     "settings": lambda page: settings_reference(),
     "revisions": lambda page: revisions_table(),
+    "call-costs": lambda page: call_costs_table(),
     "layer-costs": lambda page: layer_costs_table(),
     "contract-rules": lambda page: contract_rules_table(),
     "metrics": lambda page: metrics_table(),
@@ -44,6 +51,7 @@ def main(*pages: str) -> None:
         for region, made in _TABLES.items():
             if f"<!-- {region}:start -->" in text:
                 text = with_region(text, region, made(text))
+        text = with_costs(name, text)
         if text != before:
             (ROOT / name).write_text(text, encoding="utf-8")
             print(f"{name} changed")

@@ -1,8 +1,10 @@
 """Tables that are generated from the code; `python -m tests.docs` updates them."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from typer.main import get_command
 
 import axolotl_core
@@ -17,11 +19,14 @@ from tests.support.docs.pages import ROOT, blocks, page_names, read_page, region
 from tests.support.docs.settings_reference import all_settings, settings_reference
 from tests.support.docs.situations import errors_table
 from tests.support.docs.tables import (
+    call_costs_table,
     contract_rules_table,
     described_features,
     feature_names,
     layer_costs_table,
+    pages_with_costs,
     revisions_table,
+    with_costs,
 )
 
 
@@ -126,14 +131,21 @@ def test_commands() -> None:
     assert names - titles == set()
 
 
-def test_layer_costs() -> None:
-    """The page about performance shows the recorded costs of the layers."""
-    assert region_of(read_page("docs/reference/performance.md"), "layer-costs") == layer_costs_table()
+@pytest.mark.parametrize(("region", "made"), [("call-costs", call_costs_table), ("layer-costs", layer_costs_table)])
+def test_costs_of_calls_and_layers(region: str, made: Callable[[], str]) -> None:
+    """The page about performance shows the recorded costs of calls and layers."""
+    assert region_of(read_page("docs/reference/performance.md"), region) == made()
 
 
 def test_contract_rules() -> None:
     """The page about contracts lists every rule."""
     assert region_of(read_page("docs/guide/contract.md"), "contract-rules") == contract_rules_table()
+
+
+@pytest.mark.parametrize("page", pages_with_costs())
+def test_costs_in_guides(page: str) -> None:
+    """The guides say what the recorded costs of the layers are."""
+    assert with_costs(page, read_page(page)) == read_page(page)
 
 
 def test_benchmarks() -> None:

@@ -69,6 +69,41 @@ async def post(http: httpx2.AsyncClient, server: HttpServer, body: bytes, **head
     return reply.json()
 
 
+async def test_outlines_of_spans_are_bounded(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outlines and their endings are dropped when there are too many; spans stay complete."""
+    monkeypatch.setattr(otel, "_MAX_OUTLINES", 2)
+    monkeypatch.setattr(otel, "_MAX_ENDINGS", 1)
+    made: list[otel.Spans] = []
+    begin = otel.Spans.begin
+
+    def watched(spans: otel.Spans, *rest: Any) -> otel.OperationSpan:
+        made.append(spans)
+        return begin(spans, *rest)
+
+    monkeypatch.setattr(otel.Spans, "begin", watched)
+    async with gated({}, everything(), **TRACES) as server, _client() as http:
+        for _ in range(2):
+            for name, arguments in (
+                ("echo", {"text": "x"}),
+                ("echo", {"text": 5}),
+                ("crash", {}),
+                ("refuse", {}),
+                ("inner", {}),
+            ):
+                headers = mirrored(name=name)
+                await http.post(server.url, content=call(name, arguments), headers=headers)
+                assert 0 < len(made[-1]._outlines) <= 2
+                assert all(len(outline._endings) <= 1 for outline in made[-1]._outlines.values())
+    spans_of = {(span.name, said(span).get("error.type")) for span in telemetry.spans if span.kind is SpanKind.SERVER}
+    assert spans_of == {
+        ("tools/call echo", None),
+        ("tools/call echo", "tool_error"),
+        ("tools/call crash", "tool_error"),
+        ("tools/call refuse", "tool_error"),
+        ("tools/call inner", None),
+    }
+
+
 async def test_a_call_is_a_span(telemetry: Telemetry) -> None:
     """The span of a call has the name, kind and attributes of the conventions, and no others."""
     async with gated({}, everything(), **TRACES) as server, _client() as http:
