@@ -210,7 +210,7 @@ class IAuthenticator(Protocol):
         ...
 
 
-class PrincipalGate:
+class PrincipalGate(IAuthenticator):
     """Authenticates every request as one principal, in development."""
 
     def __init__(self, principal: Principal) -> None:
@@ -223,9 +223,6 @@ class PrincipalGate:
         headers: Mapping[bytes, bytes] | None = None,
     ) -> Principal:
         return self._principal
-
-    def known(self, credentials: bytes) -> Principal | None:
-        return None
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         missing = ", ".join(sorted({*scopes} - self._principal.scopes))

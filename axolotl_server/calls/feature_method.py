@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
+from asyncio import current_task
 from collections.abc import Iterable
 from functools import partial
 from sys import maxsize
@@ -230,7 +231,7 @@ class FeatureMethod(ABC):
         target = request.target or self.locate(request)
         binding: Any = await self.checked(target, request) if target.needs_check else target.binding
         head, exchange = request.head, request.exchange
-        task = asyncio.current_task(exchange.loop)
+        task = current_task(exchange.loop)
         assert task is not None
         inflight, connection = self._inflight, request.connection
         call = ToolCall(

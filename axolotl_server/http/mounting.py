@@ -14,7 +14,7 @@ from dependency_injector import containers
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.asgi.http import HttpRefusal, Receive, Scope, Send, send_refusal
+from axolotl_server.asgi.http import HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.configuration.origins import combine
 from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file, split_settings
@@ -34,7 +34,7 @@ _scope: Final[ContextVar[Scope]] = ContextVar("axolotl_mounted_scope")
 _STOPPED_CALLS_SECONDS: Final = 1.0
 
 
-class HostGate:
+class HostGate(IAuthenticator):
     """Takes the principal from the application around the server, which has authenticated the request."""
 
     def __init__(self, principal_of: PrincipalOf) -> None:
