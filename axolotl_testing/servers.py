@@ -78,7 +78,8 @@ class ServerProcess:
 
     async def stop(self, seconds: float) -> str | None:
         """Stop it gracefully, or kill it with all its processes after a time; return what went wrong."""
-        self._signal(os.kill, signal.SIGTERM)
+        if self._process.returncode is None:
+            self._signal(os.kill, signal.SIGTERM)
         try:
             async with asyncio.timeout(seconds):
                 code = await self._process.wait()
@@ -100,12 +101,20 @@ class ServerProcess:
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
-        while data := await self._process.stdout.readline():
+        while data := await _read_line(self._process.stdout):
             line = _STYLES.sub("", data.decode(errors="replace")).rstrip("\n")
             self._lines.append(line)
             found = _READY_LINE.search(f"{line} ")
             if found is not None and not self._url.done():
                 self._url.set_result(found[1])
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    """Read a line of the log; empty at its end. What is too long is dropped, so that the server can go on writing."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return f"(a line of more than {_MAX_LINE_BYTES} bytes)\n".encode()
 
 
 class ServerFactory:

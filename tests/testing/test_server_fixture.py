@@ -11,13 +11,14 @@ def test_a_server_is_ready_and_drained(run_tests: RunTests, pytester: pytest.Pyt
     """The process serves the project with its profile, other settings, and workers; a running call is drained."""
     pytester.makepyfile(
         slow_container="""
-        import asyncio
+        import asyncio, sys
         from pathlib import Path
         from dependency_injector import containers, providers
         from axolotl_core import tool
 
         @tool
         async def wait() -> str:
+            print("x" * 200_000, file=sys.stderr)
             Path("started").touch()
             await asyncio.sleep(0.3)
             return "done"
@@ -57,6 +58,7 @@ def test_a_server_is_ready_and_drained(run_tests: RunTests, pytester: pytest.Pyt
                 while not Path("started").exists():
                     await asyncio.sleep(0.01)
             assert (await call)["content"][0]["text"] == "done"
+            assert "(a line of more than 65536 bytes)" in server.log
         """
     )
     result.assert_outcomes(passed=3)
