@@ -12,6 +12,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from axolotl_cli.text import escape_controls
+
 _WIDE = 10_000
 """The width of output that is not a terminal, so that no line is broken."""
 
@@ -45,13 +47,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     made.columns[0].no_wrap = True
     made.columns[0].style = "cyan"
     for row in rows:
-        made.add_row(*map(Text, row))
+        made.add_row(*(Text(escape_controls(cell)) for cell in row))
     return made
 
 
 def seconds(duration: float) -> str:
     """Format a duration."""
     return f"{duration:g} s"
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Print text of a server: unchanged, but without control sequences if a terminal would obey them."""
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    typer.echo(escape_controls(text) if is_terminal else text, err=err)
 
 
 def text_of(block: Mapping[str, Any]) -> str:
@@ -69,7 +77,7 @@ def print_contents(contents: Sequence[Mapping[str, Any]]) -> None:
     """Print the contents of a resource unchanged; on a terminal, end text with a line break and omit binary data."""
     for following, content in zip(reversed(range(len(contents))), contents, strict=True):
         if "text" in content:
-            text = str(content["text"])
+            text = escape_controls(str(content["text"])) if sys.stdout.isatty() else str(content["text"])
             typer.echo(text, nl=not text.endswith("\n") and (following > 0 or sys.stdout.isatty()))
             continue
         data = b64decode(content["blob"])

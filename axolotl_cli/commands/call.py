@@ -23,6 +23,7 @@ from axolotl_cli.options import (
     first_target,
 )
 from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
+from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:
     from axolotl_cli.calling.request import SchemaOf
@@ -167,23 +168,23 @@ def read(
 
 
 def _print_result(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import print_json, text_of
+    from axolotl_cli.output import print_json, print_text, text_of
 
     if "structuredContent" in result and not result.get("isError"):
         print_json(result["structuredContent"])
     else:
         for block in result["content"]:
-            typer.echo(text_of(block), err=result.get("isError", False))
+            print_text(text_of(block), err=result.get("isError", False))
 
 
 def _print_messages(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import text_of
+    from axolotl_cli.output import print_text, text_of
 
     messages = result["messages"]
     for message in messages:
         if len(messages) > 1:
-            typer.secho(f"[{message['role']}]", bold=True)
-        typer.echo(text_of(message["content"]))
+            typer.secho(f"[{one_line(message['role'])}]", bold=True)
+        print_text(text_of(message["content"]))
 
 
 def _print_contents(result: Mapping[str, Any]) -> None:

@@ -73,6 +73,17 @@ def test_one_bar_at_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_control_sequences(tmp_path: Path) -> None:
+    """A terminal shows the control sequences of a server instead of obeying them."""
+    text = TOOLS.replace('return "there"', 'raise ToolError("\\x1b[2Jgone")').replace("tool\n", "tool, ToolError\n", 1)
+    (tmp_path / "tools.py").write_text(text, encoding="utf-8")
+    code, shown = screen_of(tmp_path, "call", "tools.py", "climb")
+    assert code == 1, shown
+    assert "\\x1b[2Jgone" in shown
+    assert "\x1b[2Jgone" not in shown
+
+
+@pytest.mark.slow
 def test_nothing_elsewhere(tmp_path: Path) -> None:
     """Without a terminal there is no progress, only the log message."""
     (tmp_path / "tools.py").write_text(TOOLS, encoding="utf-8")
