@@ -49,6 +49,19 @@ class IStoppable(Protocol):
         ...
 
 
+class IOpenStream(Protocol):
+    """A stream of a connection on which its client listens for messages that belong to no request."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether the client is connected."""
+        ...
+
+    def put(self, message: bytes) -> None:
+        """Send a message."""
+        ...
+
+
 class Connection:
     """The state of a client that completed the handshake: on stdio, over SSE, or in a session."""
 
@@ -106,6 +119,11 @@ class Connection:
         if self._key is None:
             self._key = secrets.token_bytes(16)
         return self._key
+
+    @property
+    def listening_stream(self) -> IOpenStream | None:
+        """The stream that an HTTP client listens on in this process, None if it does not or needs none."""
+        return None
 
     @property
     def client(self) -> Implementation | None:

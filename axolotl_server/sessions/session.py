@@ -208,6 +208,10 @@ class Session(Connection):
         return bool(self.calls) or any(stream.connected for stream in self._streams.values())
 
     @property
+    def listening_stream(self) -> SessionStream | None:
+        return self._get_stream if self._get_stream is not None and self._get_stream.connected else None
+
+    @property
     def polls(self) -> bool:
         """Whether the client reconnects when its connection is closed during a call."""
         return self._archive is not None and self.era is not None and self.era.revision.polling

@@ -100,7 +100,11 @@ class RequestedTasks(ITaskListener):
 
     async def get(self, request: Request) -> bytes:
         """Give the state of a task."""
-        return encode(self._service.describe(await self._find(request)))
+        record = await self._find(request)
+        follower = self._followers.get(record.id)
+        if follower is not None:
+            follower.ask_again()
+        return encode(self._service.describe(record))
 
     async def result(self, request: Request) -> bytes | None:
         """Wait for the end of a task and give the result of its call; None if the client stops waiting."""
@@ -166,6 +170,7 @@ class RequestedTasks(ITaskListener):
                 self._service.describe,
                 self._service.engine.answer,
                 over_http=request.exchange.headers is not None,
+                alone=request.connection.forward is None or not self._service.engine.durable,
                 call=_RunningCall(self._service.runner, record.id),
             )
             follower.change(TaskChange(record, is_status=False))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -12,7 +12,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Declined
 from axolotl_core.protocol.wire import encode, notification, request_message
 from axolotl_core.task_engine import TaskChange, TaskQuestion, TaskRecord
-from axolotl_server.messages.connection import Connection, IExchange, IStoppable
+from axolotl_server.messages.connection import Connection, IExchange, IOpenStream, IStoppable
 from axolotl_server.tasks.task_call import TaskAnswer
 
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
@@ -26,6 +26,19 @@ def mark_related(content: Mapping[str, Raw], task_id: str) -> dict[str, Raw]:
     meta = msgspec.json.decode(content.get("_meta", b"{}"), type=dict[str, Raw])
     meta[_RELATED_TASK_KEY] = Raw(encode({"taskId": task_id}))
     return {**content, "_meta": Raw(encode(meta))}
+
+
+class ICarrier(Protocol):
+    """The stream that a question was sent on."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the client may never have received it."""
+        ...
+
+    def send(self, message: bytes) -> bool:
+        """Send another message, or return False if that is not possible."""
+        ...
 
 
 class Waiter:
@@ -56,6 +69,21 @@ class Waiter:
         return sent
 
 
+class _Listening:
+    """The stream of a session as the carrier of a question; a client that resumes the stream gets the question."""
+
+    def __init__(self, stream: IOpenStream) -> None:
+        self._stream = stream
+
+    @property
+    def lost(self) -> bool:
+        return not self._stream.connected
+
+    def send(self, message: bytes) -> bool:
+        self._stream.put(message)
+        return self._stream.connected
+
+
 class _Notification(msgspec.Struct):
     """A notification that the code of a task sent."""
 
@@ -70,16 +98,15 @@ _read_notification: Final = msgspec.json.Decoder(_Notification).decode
 class _SentQuestion:
     number: int
     message: bytes
-    carrier: Waiter | None = None
-    """The request on whose stream it was sent, None if no request was waiting."""
+    carrier: ICarrier | None = None
+    """The stream that it was sent on, None if there was none."""
 
 
 class TaskFollower:
     """Follows one task for one client.
 
-    Messages go to the stream of a request that waits for the result, or to the connection. Over HTTP, questions need
-    such a request, because nobody may be listening on the connection: they wait for one, and are sent again if it is
-    lost.
+    Messages go to the stream of a request that waits for the result, or to the connection. Over HTTP, nobody may be
+    listening on the connection: a question waits for a request or an open stream, and is sent again if that is lost.
     """
 
     def __init__(
@@ -90,9 +117,13 @@ class TaskFollower:
         answer: SendAnswer,
         *,
         over_http: bool,
+        alone: bool,
         call: IStoppable,
     ) -> None:
-        """Follow a task. `call` is stopped if the client leaves a question unanswered and goes."""
+        """Follow a task, `alone` unless another process may ask the same questions at the same time.
+
+        `call` is stopped if the client leaves a question unanswered and goes.
+        """
         self.record = record
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.silent = False
@@ -101,6 +132,7 @@ class TaskFollower:
         self._describe = describe
         self._answer = answer
         self._over_http = over_http
+        self._alone = alone
         self._call = call
         self._waiters: list[Waiter] = []
         """The latest first."""
@@ -121,9 +153,15 @@ class TaskFollower:
     def attach(self, waiter: Waiter) -> None:
         """Send messages on the stream of a request that waits for the result."""
         self._waiters.insert(0, waiter)
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Send the questions that the client has not received, if it can receive them now."""
+        if not self._over_http:
+            return
         for question in self._questions.values():
             if question.carrier is None or question.carrier.lost:
-                question.carrier = self._send_to_waiter(question.message)
+                question.carrier = self._send_to_connected(question.message) or question.carrier
 
     def detach(self, waiter: Waiter) -> None:
         """Stop sending on the stream of a request, which is about to be answered."""
@@ -159,7 +197,7 @@ class TaskFollower:
         sent = self._questions[key] = _SentQuestion(number, message)
         answered.add_done_callback(lambda future: self._take_answer(key, question.digest, number, future))
         if self._over_http:
-            sent.carrier = self._send_to_waiter(message)
+            sent.carrier = self._send_to_connected(message) or self._send_to_waiter(message)
         else:
             connection.send(message)
 
@@ -210,6 +248,17 @@ class TaskFollower:
     def _send(self, message: bytes) -> None:
         if self._send_to_waiter(message) is None:
             self._connection.send(message)
+
+    def _send_to_connected(self, message: bytes) -> ICarrier | None:
+        """Send a question on the stream of a waiting request, or else on the one that the client listens on."""
+        for waiter in self._waiters:
+            if not waiter.lost and waiter.send(message):
+                return waiter
+        stream = self._connection.listening_stream if self._alone else None
+        if stream is None:
+            return None
+        stream.put(message)
+        return _Listening(stream)
 
     def _send_to_waiter(self, message: bytes) -> Waiter | None:
         """Send on the stream of the latest waiting request, if possible one whose connection is not lost."""

@@ -233,13 +233,16 @@ async def test_a_question_does_not_outlive_its_task(http: httpx2.AsyncClient) ->
         async with client.hearing() as stream:
             assert (await stream.take()).is_priming
             task_id = await begin(client, "leave_question")
+            asked = [(await stream.take()).message for _ in range(2)]
+            (question,) = [said for said in asked if said["method"] == ASKED]
             waiting = Waiting(client, task_id)
-            question = await waiting.next()
+            await until(lambda: 7 in requests_of(server))
             await client.post(message("tasks/cancel", {"taskId": task_id}))
-            withdrawn, reply = await waiting.rest()
+            (reply,) = await waiting.rest()
             heard = [(await stream.take()).message for _ in range(2)]
             tidied.set()
         assert left[0].cancelled()
-    assert (withdrawn["method"], reply["error"]["code"]) == ("notifications/cancelled", -32602)
+    assert reply["error"]["code"] == -32602
+    (withdrawn,) = [said for said in heard if said["method"] == "notifications/cancelled"]
     assert withdrawn["params"]["requestId"] == question["id"]
-    assert [said["method"] for said in heard] == [STATUS, STATUS]
+    assert STATUS in [said["method"] for said in heard]
