@@ -61,16 +61,32 @@ _CHECKS: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 """In the order of the revisions above; a scenario without checks is not run."""
 
-EXTENSIONS: Final = "extensions"
-EXTENSION_CHECKS: Final[Mapping[str, int]] = {
+EVERYTHING: Final = "all"
+"""The leg without a revision: every scenario of the suite, those of extensions included."""
+_EXTENSION_CHECKS: Final[Mapping[str, int]] = {
     "sep-2640-skills-directory": 7,
     "sep-2640-skills-enumeration": 32,
     "sep-2640-skills-manifest": 6,
+    "tasks-capability-negotiation": 5,
+    "tasks-dispatch-and-envelope": 9,
+    "tasks-lifecycle": 9,
+    "tasks-mrtr-composition": 2,
+    "tasks-mrtr-input": 4,
+    "tasks-request-headers": 5,
+    "tasks-request-state-removal": 3,
+    "tasks-required-task-error": 3,
+    "tasks-status-notifications": 0,
+    "tasks-wire-fields": 4,
 }
-"""The scenarios of extensions that the server has."""
+"""Scenarios that belong to no revision."""
 
 
 def checks_of(revision: str) -> Mapping[str, int]:
-    """Return the number of expected checks per scenario of a revision."""
+    """Return the number of expected checks per scenario of a revision, or of the run without one.
+
+    Without a revision, the suite runs a scenario in `2025-11-25` if it exists there.
+    """
+    if revision == EVERYTHING:
+        return {**{scenario: later or latest for scenario, (_, later, latest) in _CHECKS.items()}, **_EXTENSION_CHECKS}
     place = REVISIONS.index(revision)
     return {scenario: numbers[place] for scenario, numbers in _CHECKS.items() if numbers[place]}

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from axolotl_core import ProtocolError, ToolContext, ToolError, tool
 from axolotl_core.registry import AnyTool
+from tests.conformance.forms import Name
 
 
 class Decision(BaseModel):
@@ -56,6 +57,14 @@ async def multi_input(context: ToolContext) -> str:
     return f"{first.confirm} and {second.confirm}"
 
 
+@tool(name="test_tool_with_task", task_support="detached")
+async def ask_first(context: ToolContext) -> str:
+    """Ask in the request, and greet in a task."""
+    answer = await context.ask(Name, "What is your name?", key="name")
+    await context.detach()
+    return f"Hello, {answer.name}!"
+
+
 TASK_TOOLS: Final[tuple[AnyTool, ...]] = (
     greet,
     slow_compute,
@@ -63,4 +72,5 @@ TASK_TOOLS: Final[tuple[AnyTool, ...]] = (
     protocol_error_job,
     confirm_delete,
     multi_input,
+    ask_first,
 )

@@ -53,6 +53,15 @@ def test_flawed_check(tmp_path: Path, status: str) -> None:
     assert '"got"' in finding
 
 
+def test_check_that_never_runs(tmp_path: Path) -> None:
+    """The check that the suite skips for every server may be skipped, but not fail."""
+    leg, checks = Leg("all", {"tasks-status-notifications": 0}), [{"id": "none", "status": "SKIPPED"}]
+    file = write(tmp_path, "tasks-status-notifications", checks)
+    assert judge(leg, tmp_path, 0) == Verdict("all: passed: 1/1 scenarios, 0/0 checks", [])
+    file.write_text(json.dumps([{"id": "none", "status": "FAILURE"}]))
+    assert len(judge(leg, tmp_path, 0).findings) == 1
+
+
 def test_missing_check(tmp_path: Path) -> None:
     """A missing check fails the run."""
     verdict = judged(tmp_path, [GOOD], [GOOD])
