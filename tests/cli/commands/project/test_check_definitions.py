@@ -56,7 +56,7 @@ def errors_of(cli: CommandLine, source: str, *words: str) -> list[str]:
         ("meta = []", "meta must be a mapping, not []"),
         ('annotations = {"readOnlyHint": True}', "annotations must be a ToolAnnotations, not {'readOnlyHint': True}"),
         ('execution = "threads"', """execution must be "loop", "thread" or "process", not 'threads'"""),
-        ("task_support = True", 'task_support must be "forbidden", "optional" or "required", not True'),
+        ("task_support = True", 'task_support must be "forbidden", "optional", "required" or "detached", not True'),
         ('icons = "x.png"', "icons must be a tuple of Icon, not 'x.png'"),
         ('requires_approval = "yes"', "requires_approval must be True or False or an Approval, not 'yes'"),
         ("description = None", "description must be a string, not None"),
