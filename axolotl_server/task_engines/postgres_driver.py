@@ -56,6 +56,7 @@ class PostgresConnections:
             timeout=_CONNECT_SECONDS,
             command_timeout=_STATEMENT_SECONDS,
             server_settings={"application_name": "axolotl"},
+            reset=_keep,
         )
         self._listening = asyncio.ensure_future(self._keep_listening())
 
@@ -186,6 +187,10 @@ class PostgresDriver(Driver):
     async def __aexit__(self, *_: object) -> None:
         for channel, callback in self._listens:
             self._connections.forget(channel, callback)
+
+
+async def _keep(connection: object) -> None:
+    """Keep the state of a connection that goes back to the pool: nothing here changes it."""
 
 
 def _nothing() -> None:

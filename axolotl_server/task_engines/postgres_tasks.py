@@ -151,9 +151,9 @@ class PostgresTasks(ITaskDatabase):
         finally:
             await connection.close()
 
-    async def execute(self, operation: Operation[ResultT], *, writes: bool = True) -> ResultT:
+    async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
         async def work(connection: Any) -> ResultT:
-            if not writes:
+            if not writes or not atomic:
                 return await self._step(operation, connection)
             async with connection.transaction():
                 return await self._step(operation, connection)
@@ -214,6 +214,12 @@ class PostgresTasks(ITaskDatabase):
                 changed.append(step.task_id)
             elif isinstance(step, Enqueue):
                 await connection.execute(self._insert_job, step.tool, step.task_id.encode())
+            elif step.enqueue is not None:
+                arguments = *step.arguments, step.enqueue.tool, step.enqueue.task_id.encode()
+                job = self._insert_job.replace("$1", f"${len(arguments) - 1}").replace("$2", f"${len(arguments)}")
+                rows = await connection.fetch(
+                    f"with task as ({step.sql}), job as ({job}) select * from task", *arguments
+                )
             else:
                 rows = await connection.fetch(step.sql, *step.arguments)
 

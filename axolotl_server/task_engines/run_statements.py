@@ -35,6 +35,19 @@ class StartedRun(NamedTuple):
 class RunStatements(TaskStatements):
     """The operations on stored tasks, including those of runs."""
 
+    def begin_first(self, task_id: str) -> Operation[StartedRun | None]:
+        """Begin the first run of a task, in one statement; None if there is nothing to run or it ran before."""
+        rows = yield Execute(
+            f"update {self.tasks} set run = 1, state = 'running' where id = $1 and run = 0 and state = 'queued'"
+            f" and expires_at > $2 returning {COLUMNS}, call",
+            (task_id, time.time()),
+        )
+        if not rows:
+            return None
+        *columns, call = rows[0]
+        task = StoredTask(*columns)
+        return StartedRun(task, self._open(call, task, "call"), {}, {}, lost=False)
+
     def begin(self, task_id: str) -> Operation[StartedRun | None]:
         """Begin the next run of a task; None if there is nothing to run."""
         rows = yield Execute(

@@ -85,7 +85,7 @@ class SqliteTasks(ITaskDatabase):
         await self.open(_ignore)
         await self.close()
 
-    async def execute(self, operation: Operation[ResultT], *, writes: bool = True) -> ResultT:
+    async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
         assert self._thread is not None
         result: ResultT = await self._thread.execute(
             lambda connection, effects: run_operation(operation, connection, effects), writes=writes

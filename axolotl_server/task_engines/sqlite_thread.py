@@ -61,6 +61,9 @@ def run_operation(operation: Operation[ResultT], connection: sqlite3.Connection,
             cursor = connection.execute(_translated(step.sql), step.arguments)
             rows = cursor.fetchall()
             cursor.close()
+            if step.enqueue is not None:
+                connection.execute(INSERT_JOB, (step.enqueue.tool, step.enqueue.task_id.encode())).close()
+                effects.queued.append(True)
 
 
 NOW: Final = "(julianday('now') - 2440587.5) * 86400.0"

@@ -65,8 +65,8 @@ class ITaskDatabase(ABC):
         """Create the tables, or bring them up to date."""
 
     @abstractmethod
-    async def execute(self, operation: Operation[ResultT], *, writes: bool = True) -> ResultT:
-        """Execute an operation in one transaction, or raise TasksUnavailable."""
+    async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
+        """Execute an operation, or raise TasksUnavailable; one that is not `atomic` needs no transaction."""
 
     @abstractmethod
     def repository(self, concurrency: int) -> RepositoryPort:
@@ -117,7 +117,7 @@ class StoredTaskEngine(ITaskEngine):
         if self._closed:
             raise shutting_down(self._settings)
         room, self._room = self._room, self._room - 1
-        stored, left = await self._database.execute(self._statements.submit(task, room))
+        stored, left = await self._database.execute(self._statements.submit(task, room), atomic=False)
         if room <= 0:
             self._room = left
         record = self._statements.record(stored)
@@ -194,12 +194,12 @@ class StoredTaskEngine(ITaskEngine):
         if self._changed:
             self._wake.set()
 
-    async def patiently(self, make: Callable[[], Operation[ResultT]]) -> ResultT:
+    async def patiently(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> ResultT:
         """Execute an operation, and wait for the database if it cannot be reached."""
         delays = iter(_RETRY_SECONDS)
         while True:
             try:
-                return await self._database.execute(make())
+                return await self._database.execute(make(), atomic=atomic)
             except TasksUnavailable:
                 await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
 
@@ -215,7 +215,9 @@ class StoredTaskEngine(ITaskEngine):
         """Run a task that was taken from the queue; one that is gone, or has ended, needs nothing."""
         task_id = (job.payload or b"").decode()
         try:
-            started = await self.patiently(lambda: self._statements.begin(task_id))
+            started = await self.patiently(lambda: self._statements.begin_first(task_id), atomic=False)
+            if started is None:
+                started = await self.patiently(lambda: self._statements.begin(task_id))
         except UnreadableTask as error:
             await self._spoiled(task_id, None, error)
             return

@@ -24,7 +24,7 @@ class IExecute(Protocol):
 class IPatience(Protocol):
     """Executes an operation, and waits for the database if it cannot be reached."""
 
-    def __call__(self, make: Callable[[], Operation[ResultT]]) -> Awaitable[ResultT]: ...
+    def __call__(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> Awaitable[ResultT]: ...
 
 
 class StoredRun:
@@ -77,7 +77,8 @@ class StoredRun:
 
     async def end(self, outcome: Outcome) -> bool:
         await self.flush()
-        return await self._patiently(lambda: self._statements.end(self._task, outcome, tidy=self._has_kept))
+        tidy = self._has_kept
+        return await self._patiently(lambda: self._statements.end(self._task, outcome, tidy=tidy), atomic=tidy)
 
     async def refresh(self) -> None:
         """Compare with the stored task: stop if it has ended or has another run, and take answers."""

@@ -23,23 +23,24 @@ COLUMNS: Final = (
 )
 
 
+class Enqueue(NamedTuple):
+    """Puts a task into the queue of its tool."""
+
+    tool: str
+    task_id: str
+
+
 class Execute(NamedTuple):
-    """A statement of SQL."""
+    """A statement of SQL, which may put a task into the queue at the same time."""
 
     sql: str
     arguments: tuple[Any, ...] = ()
+    enqueue: Enqueue | None = None
 
 
 class Changed(NamedTuple):
     """Tells all processes that a task has changed, when the transaction is committed."""
 
-    task_id: str
-
-
-class Enqueue(NamedTuple):
-    """Puts a task into the queue of its tool."""
-
-    tool: str
     task_id: str
 
 
@@ -123,8 +124,8 @@ class TaskStatements:
                 *(place.id, task.owner, task.share, task.key, task.tool, now, now, task.ttl_seconds, place.expires_at),
                 self.sealer.seal(task.call, place, "call"),
             ),
+            Enqueue(task.tool, place.id),
         )
-        yield Enqueue(task.tool, place.id)
         return StoredTask(*rows[0]), room - 1
 
     def read(self, task_id: str, owner: bytes | None = None) -> Operation[TaskRecord | None]:

@@ -17,6 +17,7 @@ from benchmarks.scenarios import (
     stdio_pipelined,
     stdio_serial,
     streams,
+    tasks,
     workers,
 )
 
@@ -37,6 +38,7 @@ SCENARIOS = tuple(
         list_many,
         register_many,
         workers,
+        tasks,
         overload,
         deadlines,
         keyword_search,
