@@ -77,3 +77,39 @@ def test_anyio(run_tests: RunTests) -> None:
         "asyncio_mode=strict",
     )
     result.assert_outcomes(passed=1)
+
+
+@pytest.mark.slow
+def test_no_extra_is_needed(run_tests: RunTests, pytester: pytest.Pytester) -> None:
+    """All fixtures but the issuer work with the packages that every installation has."""
+    pytester.makeconftest(
+        """
+        import sys
+
+        EXTRAS = {"httpx2", "jwt", "mcp", "opentelemetry", "prometheus_client", "redis", "watchfiles", "yaml"}
+
+        class OnlyRequired:
+            def find_spec(self, name, path=None, target=None):
+                if name in EXTRAS:
+                    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        sys.meta_path.insert(0, OnlyRequired())
+        """
+    )
+    pytester.makepyfile(
+        test_bare="""
+        from axolotl_testing import as_principal, listing
+
+        async def test_client(axolotl_client, axolotl_faults):
+            async with axolotl_client(principal=as_principal("ann", roles=["clerk"]), transport="stdio") as client:
+                assert "track_order" in await listing(client)
+
+        def test_policy(axolotl_policy):
+            axolotl_policy.expect(roles=["clerk"], sees={"track_order"})
+
+        async def test_server(axolotl_server):
+            async with axolotl_server() as server:
+                assert server.port
+        """
+    )
+    pytester.runpytest_subprocess(*SESSION).assert_outcomes(passed=3)
