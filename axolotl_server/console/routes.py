@@ -6,6 +6,7 @@ from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
@@ -23,6 +24,7 @@ from axolotl_server.asgi.http import (
 )
 from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
 from axolotl_server.console.description import describe_activity, describe_principal, describe_server
+from axolotl_server.console.task_list import TaskList
 from axolotl_server.host import ServerHost
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.urls import is_loopback
@@ -123,6 +125,7 @@ class ConsoleRoutes:
         self._console = console
         self._gate = gate
         self._keep_alive = KeepAlive(host.settings.http.keep_alive_seconds)
+        self._tasks = TaskList(host.assembly.tasks.engine)
         self.sessions: Sessions | None = None
         """The sessions of the application, once there is one."""
 
@@ -135,8 +138,11 @@ class ConsoleRoutes:
             **{f"{CONSOLE_PATH}/{name}": partial(_serve_asset, asset) for name, asset in assets.items()},
             f"{CONSOLE_PATH}/state": self._serve_state,
             f"{CONSOLE_PATH}/events": self._serve_events,
+            f"{CONSOLE_PATH}/tasks": self._serve_tasks,
         }
-        return {path: Route(_local_only(serve)) for path, serve in served.items()}
+        routes = {path: Route(_local_only(serve)) for path, serve in served.items()}
+        routes[f"{CONSOLE_PATH}/tasks/cancel"] = Route(_local_only(self._cancel_task, method="POST"))
+        return routes
 
     async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         principal = await self._admit(headers)
@@ -161,6 +167,15 @@ class ConsoleRoutes:
             finally:
                 watcher.cancel()
 
+    async def _serve_tasks(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        await self._admit(headers)
+        await send_json(send, 200, encode(await self._tasks.describe()), list(PAGE_HEADERS))
+
+    async def _cancel_task(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        await self._admit(headers)
+        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+        await send_json(send, 200, encode(await self._tasks.cancel(query)), list(PAGE_HEADERS))
+
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
         return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
@@ -169,11 +184,11 @@ class ConsoleRoutes:
         return describe_activity(self._host, () if self.sessions is None else self.sessions.all())
 
 
-def _local_only(serve: ServeRoute) -> ServeRoute:
+def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
     async def serve_locally(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         check_local(scope, headers)
-        if scope["method"] != "GET":
-            raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
+        if scope["method"] != method:
+            raise HttpRefusal(405, f"Method not allowed: use {method}", headers=[(b"allow", method.encode())])
         await serve(scope, headers, receive, send)
 
     return serve_locally

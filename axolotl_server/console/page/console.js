@@ -10,6 +10,7 @@ import { McpClient } from "./mcp.js";
 import { Offer, loadGroups } from "./offer.js";
 import { addressOf, keyInAddress } from "./routes.js";
 import { makeTabs } from "./tabs.js";
+import { Tasks } from "./tasks.js";
 import { Panel } from "./workbench.js";
 
 const MAX_PANELS = 30;
@@ -33,6 +34,7 @@ class Page {
       featureOf: (key) => this.offer.featureOf(key), onOpen: (key, text) => this.visit(key, text),
       onLatency: (key) => this.panels.get(key)?.showLatencies(this.activity.latenciesOf(key)), server: this.server,
     });
+    this.tasks = new Tasks(this.access);
     this.live = new Live(this.access, { onMessage: (message) => this.receive(message), onState: (state, reason) => this.showConnection(state, reason) });
     this.state = null;
     this.panels = new Map();
@@ -77,6 +79,7 @@ class Page {
     this.panels.clear();
     forgetAll();
     this.activity.clear();
+    this.tasks.clear();
     this.offer.explain("");
     replace(find("#workbench"));
     this.live.restart();

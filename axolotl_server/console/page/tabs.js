@@ -13,6 +13,7 @@ export function makeTabs(list, sections) {
     section.hidden = !isChosen;
     tabs[place].setAttribute("aria-selected", String(isChosen));
     tabs[place].tabIndex = isChosen ? 0 : -1;
+    if (isChosen) section.dispatchEvent(new Event("shown"));
   });
   list.addEventListener("keydown", (event) => {
     const place = tabs.indexOf(event.target);

@@ -21,7 +21,7 @@ from tests.support.servers.console_server import PAGE, TOKEN, ConsoleServer, ask
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
 
-DATA = ("/console/state", "/console/events")
+DATA = ("/console/state", "/console/events", "/console/tasks")
 FILES = ("/console", "/console/console.js", "/console/console.css", "/console/icon.svg")
 
 

@@ -1,0 +1,91 @@
+"""The list of tasks for the page: the latest tasks of all callers, without their owners."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.task_engine import ITaskEngine, TaskRecord, TasksUnavailable
+from axolotl_server.asgi.http import HttpRefusal
+
+_MAX_SHOWN: Final = 100
+_MAX_POSITIONS: Final = 2 * _MAX_SHOWN
+"""How many positions are searched for them, because some tasks were deleted."""
+_MAX_MESSAGE: Final = 200
+
+
+class TaskList:
+    """Lists and cancels tasks, wherever they run.
+
+    A task is named by its number and a digest, because its ID is all that protects the task of an anonymous caller.
+    """
+
+    def __init__(self, engine: ITaskEngine) -> None:
+        self._engine = engine
+        self._highest = 0
+        """The number of the latest known task."""
+
+    async def describe(self) -> dict[str, Any]:
+        """Describe the latest tasks, the latest first; refuse with 503 if the store cannot be reached."""
+        try:
+            records = await self._latest()
+        except TasksUnavailable as error:
+            raise _unavailable(error) from None
+        return {"tasks": [_described(record) for record in reversed(records)], "durable": self._engine.durable}
+
+    async def cancel(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Cancel the task with a number and a digest; refuse with 404 if there is none."""
+        number = query.get("number", "")
+        if not number.isascii() or not number.isdecimal() or len(number) > 18:
+            raise HttpRefusal(400, "Bad request: name a task by its number and id")
+        try:
+            for record in await self._engine.of(None, int(number) - 1, 1):
+                if record.number == int(number) and _digest(record) == query.get("id"):
+                    cancelled = await self._engine.cancel(record.id, None, CancelReason.CLIENT)
+                    return _described(cancelled or record)
+        except TasksUnavailable as error:
+            raise _unavailable(error) from None
+        raise HttpRefusal(404, "Not found: the task has expired, or never existed")
+
+    async def _latest(self) -> list[TaskRecord]:
+        found = await self._before_highest()
+        if not found and self._highest:  # the store was emptied and counts from one again
+            self._highest = 0
+            found = await self._before_highest()
+        return found
+
+    async def _before_highest(self) -> list[TaskRecord]:
+        """List the tasks at the last positions, whose number is found by doubling, because engines list the oldest."""
+        low, step = max(0, self._highest - 1), 1
+        while await self._is_after(low + step):
+            low, step = low + step, 2 * step
+        high = low + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if await self._is_after(middle) else (low, middle)
+        self._highest = high
+        return list(await self._engine.of(None, max(0, high - _MAX_POSITIONS), _MAX_POSITIONS))[-_MAX_SHOWN:]
+
+    async def _is_after(self, number: int) -> bool:
+        return bool(await self._engine.of(None, number, 1))
+
+
+def _described(record: TaskRecord) -> dict[str, Any]:
+    return {
+        "number": record.number,
+        "id": _digest(record),
+        "tool": record.tool,
+        "status": record.status,
+        "runs": record.run,
+        "created_at": record.created_at,
+        "message": None if record.message is None else record.message[:_MAX_MESSAGE],
+        "open": record.open,
+    }
+
+
+def _digest(record: TaskRecord) -> str:
+    return sha256(record.id.encode()).hexdigest()[:8]
+
+
+def _unavailable(error: TasksUnavailable) -> HttpRefusal:
+    return HttpRefusal(503, f"Service unavailable: the store of tasks cannot be reached: {error}")
