@@ -101,6 +101,8 @@ class StoredTaskEngine(ITaskEngine):
         self._working: asyncio.Task[None] | None = None
         self._room = 0
         self._count = 0
+        self._unclaimed: frozenset[str] = frozenset()
+        """The tools whose tasks wait for a worker, as the log says."""
         self._closed = False
 
     @property
@@ -210,6 +212,20 @@ class StoredTaskEngine(ITaskEngine):
         await self._database.tidy()
         self._count = await self._database.execute(self._statements.count(), writes=False)
         self._room = 0
+        self._name_unclaimed(
+            await self._database.execute(self._statements.unclaimed(self._settings.lease_seconds), writes=False)
+        )
+
+    def _name_unclaimed(self, waiting: Mapping[str, int]) -> None:
+        """Log the tools whose tasks wait, when they begin to."""
+        for tool in waiting.keys() - self._unclaimed:
+            _log.warning(
+                "tasks of tool %s wait for a worker for more than %g seconds: %d; start one that has this tool",
+                tool,
+                self._settings.lease_seconds,
+                waiting[tool],
+            )
+        self._unclaimed = frozenset(waiting)
 
     async def _execute(self, job: Job) -> None:
         """Run a task that was taken from the queue; one that is gone, or has ended, needs nothing."""

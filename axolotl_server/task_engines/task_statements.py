@@ -212,6 +212,15 @@ class TaskStatements:
         place = TaskPlace(record.id, record.owner, record.tool, record.expires_at)
         return tuple(self.sealer.open(bytes(value), place, "message") for _, value in sorted(map(tuple, rows)))
 
+    def unclaimed(self, seconds: float) -> Operation[dict[str, int]]:
+        """Count the tasks that no worker has begun for some seconds, by tool."""
+        rows = yield Execute(
+            f"select tool, count(*) from {self.tasks} where state = 'queued' and run = 0"
+            " and expires_at - ttl_seconds < $1 group by tool",
+            (time.time() - seconds,),
+        )
+        return {str(tool): int(count) for tool, count in rows}
+
     def drop_expired(self) -> Operation[int]:
         """Delete tasks whose time is up, and everything that belongs to no task."""
         rows = yield Execute(f"delete from {self.tasks} where expires_at <= $1 returning id", (time.time(),))

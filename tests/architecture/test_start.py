@@ -18,7 +18,7 @@ STARTER: Final = "axolotl_examples.starter:Container"
 SERVE: Final = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", "serve", STARTER]
 IMPORTED: Final = re.compile(r"\| +([a-z_0-9A-Z.]+)$", re.MULTILINE)
 RARE: Final = {
-    "httpx2", "jwt", "opentelemetry", "prometheus_client", "redis",
+    "asyncpg", "httpx2", "jwt", "opentelemetry", "pgqueuer", "prometheus_client", "redis",
     "rich", "sqlite3", "yaml",
 }  # fmt: skip
 

@@ -164,6 +164,15 @@ async def test_a_worker_takes_only_tasks_of_its_tools(url: str) -> None:
             assert (await ended(engine, other.id)).status == "completed"
 
 
+async def test_tasks_without_a_worker_are_named(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The log names a tool whose tasks no worker begins, once."""
+    async with opened("", Gate(), place=url, works=False, lease_seconds=0.2) as engine:
+        await engine.submit(task_of("cut"))
+        await until(lambda: "tasks of tool cut wait for a worker" in caplog.text)
+        await engine.tidy()
+        assert caplog.text.count("tasks of tool cut") == 1
+
+
 async def test_a_call_of_another_version_waits(url: str) -> None:
     """A worker returns a call that it does not understand, and another one runs it."""
     tried: list[str] = []
