@@ -405,8 +405,13 @@ def test_images_have_names_only() -> None:
     """Images are named without a registry host, and our own with the version of the project."""
     dockerfiles = (ROOT / "Dockerfile", PROJECT / "Dockerfile")
     bases = [find(stage, "FROM").text.split()[0] for path in dockerfiles for stage in stages_of(path)]
-    composed = [service["image"] for service in compose()["services"].values()]
-    images = [*bases, *composed, TestKubernetes.container["image"]]
+    composed = [
+        service["image"]
+        for file in ("compose.yaml", "tasks/compose.yaml")
+        for service in compose(file)["services"].values()
+    ]
+    workers = resource("Deployment", "tasks/kubernetes.yaml")["spec"]["template"]["spec"]["containers"]
+    images = [*bases, *composed, TestKubernetes.container["image"], *(one["image"] for one in workers)]
     assert not [image for image in images if "." in image.partition("/")[0].partition(":")[0]]
     ours = {image for image in images if image.startswith("axolotl-mcp:")}
     assert ours == {f"axolotl-mcp:{project_version()}"}
