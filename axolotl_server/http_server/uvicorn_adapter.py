@@ -14,7 +14,7 @@ from collections.abc import Collection
 from email.utils import formatdate
 from typing import Any, Final, cast
 
-import uvicorn
+from uvicorn.config import Config
 
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
@@ -30,7 +30,7 @@ class UvicornServer:
     """uvicorn's HTTP protocol for one application. Signals, startup and shutdown are not left to `uvicorn.Server`."""
 
     def __init__(self, app: HttpApp, settings: HttpSettings, tls: ssl.SSLContext | None = None) -> None:
-        self._config = uvicorn.Config(
+        self._config = Config(
             app,
             http=HttpProtocol,
             loop="none",
