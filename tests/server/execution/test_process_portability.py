@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,10 @@ def test_a_script_without_a_guard(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60)
     assert 'put the code that starts it below if __name__ == "__main__":' in done.stderr
     assert "freeze_support" not in done.stderr
+
+
+def test_names_of_the_fork_server() -> None:
+    """The private names of `multiprocessing.forkserver` that tool processes use exist in this version of Python."""
+    assert isinstance(forkserver._forkserver, forkserver.ForkServer)
+    fresh = vars(forkserver.ForkServer())
+    assert (fresh["_preload_modules"], fresh["_forkserver_alive_fd"]) == (["__main__"], None)
