@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 
 PLACES = 2
 UNWANTED = (CancelReason.CLIENT, CancelReason.DISCONNECT)
+REASONS = [reason for reason in CancelReason if reason is not CancelReason.LOST]  # only tasks are lost
 SETTINGS = {"limits": {"timeout_seconds": 600, "cancel_grace_seconds": 0}}
 
 
@@ -88,7 +89,7 @@ class Races(RuleBasedStateMachine):
             string.set_exception(ToolError("failed")) if fails else string.set_result("done")
 
     @precondition(lambda self: self.in_flight)
-    @rule(data=st.data(), reason=st.sampled_from([*CancelReason]))
+    @rule(data=st.data(), reason=st.sampled_from(REASONS))
     def stop(self, data: st.DataObject, reason: CancelReason) -> None:
         number, one = data.draw(st.sampled_from(sorted(self.in_flight.items(), key=lambda item: item[0])))
         one.stop(reason)

@@ -79,7 +79,7 @@ WRONG = {
     "http.port: Input should be greater than or equal to 0": 3,
     "limits.threads: Input should be greater than 0": 4,
     "htpp is unknown; did you mean 'http'?": 6,
-    "audit.kinds.1: Input should be 'tool', 'prompt', 'resource', 'completion' or 'extension'": 10,
+    "audit.kinds.1: Input should be 'tool', 'prompt', 'resource', 'skill', 'completion' or 'extension'": 10,
     "audit.jsonl_path: Input is not a valid path for <class 'pathlib.Path'>": 14,
     "audit.max_bytes: Input should be greater than 0": 15,
     "tools.getuser.timeout_second is unknown; did you mean 'timeout_seconds'?": 18,

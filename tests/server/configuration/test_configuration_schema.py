@@ -16,7 +16,7 @@ from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.docs.pages import EXAMPLES
 
-FILES = sorted(EXAMPLES.rglob("*.toml"))
+FILES = sorted(file for file in EXAMPLES.rglob("*.toml") if file.name != "pyproject.toml")
 
 
 @pytest.fixture(scope="module")
