@@ -1,7 +1,7 @@
 """All error classes of the framework.
 
     AxolotlError
-    ├─ ConfigurationError                  only at startup; exit code 2, never sent to a client
+    ├─ ConfigurationError ─ DefinitionError  only at startup; exit code 2, never sent to a client
     ├─ InvalidToken                        a bearer token that was not accepted; status 401 over HTTP
     ├─ ProtocolError                       a JSON-RPC error
     │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError

@@ -181,7 +181,7 @@ def label_of(thing: Any) -> str:
     """Describe something that is not a feature: its name and place, if it has them."""
     if inspect.isclass(thing):
         return f"The class {thing.__name__}{place_of(thing)}"
-    if inspect.isroutine(thing):
+    if inspect.isroutine(thing) and hasattr(thing, "__name__"):  # a decorated method is a descriptor without a name
         code = getattr(thing, "__code__", None)
         place = "" if code is None else f" ({relative_path(code.co_filename)}:{code.co_firstlineno})"
         return f"{thing.__name__}(){place}"

@@ -199,14 +199,14 @@ class Requests(ABC):
             if on_log is not None:
                 await self._listen_to_log(meta)
             conversation.begin(method, {**params, "_meta": meta} if meta else params)
-            # Where tasks start eagerly, the reply may be there already. A caller that polls must still let others run.
-            await asyncio.sleep(0)
             while (received := await conversation.receive()) is not None:
                 listener = listeners.get(received.method)
                 if received.id is not None:
                     await self._reply(received)
                 elif listener is not None:
                     listener(received.params)
+            # Where tasks start eagerly, nothing has waited so far. A caller that polls must still let others run.
+            await asyncio.sleep(0)
             return conversation.result
 
     @abstractmethod

@@ -138,7 +138,7 @@ def test_no_registry_takes_another_name(registry: Registry[Any], feature: Any, n
     feature = type(feature)()
     feature.name = name
     with pytest.raises(
-        ConfigurationError, match=f"{type(feature).__name__} has (no name: write|the name .*: use 1 to)"
+        ConfigurationError, match=rf"{type(feature).__name__} \(.+:\d+\) has (no name: write|the name .*: use 1 to)"
     ):
         registry.register(feature)
 
@@ -150,7 +150,7 @@ def test_a_class_without_a_name_is_refused() -> None:
         async def render(self, arguments: NoArguments, context: ToolContext) -> str:
             return ""
 
-    with pytest.raises(ConfigurationError, match='Greeting has no name: write name = "greeting" in the class'):
+    with pytest.raises(ConfigurationError, match=r'Greeting \(.+\) has no name: write name = "greeting" in the class'):
         check_prompt(Greeting())
 
 

@@ -91,7 +91,7 @@ ROWS: Final = (
         no="accepted",
     ),
     Row("case of tool names", "any case", yes="ignored", no="matters"),
-    Row("a client library", "client", notes={("axolotl", False): "no, only for tests"}),
+    Row("a client library", "client", notes={("axolotl", True): "for tests and scripts"}),
     Row("OpenAPI import, mounted servers", "composition"),
     Row("cached responses", "response caching", notes={("fastmcp", True): "as middleware"}),
 )
