@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,13 @@ async def test_follow_task(capsys: pytest.CaptureFixture[str]) -> None:
     """A client of revision 2026-07-28 polls a task until it ends, and answers its questions."""
     await load("follow_task").main()
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["task", "input_required", "completed"]
+
+
+async def test_long_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A task that waits for an answer survives the end of its server, and its step is not repeated."""
+    await load("long_report").main(f"sqlite:///{tmp_path}/tasks.db")
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["collecting Q3", "input_required", "the server is restarted", "Q3: 42, published"]
 
 
 async def test_test_rendering() -> None:
