@@ -17,6 +17,7 @@ from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
+    from axolotl_server.calls.binding import Binding
     from axolotl_server.skills.published_skill import PublishedSkill
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -48,6 +49,25 @@ def advice_about_tool(spec: ToolSpec) -> Iterator[Finding]:
     """Suggest improvements of a tool."""
     for message in _problems_of_tool(spec):
         yield Finding(Severity.WARNING, f"Tool {spec.name!r} {message}", tool=spec.name)
+
+
+def advice_about_stored_tasks(binding: "Binding[ToolSpec]") -> Iterator[Finding]:
+    """Find a tool whose tasks wait for approval in a worker, because they may not run again.
+
+    Whether the code of a tool asks cannot be known without running it.
+    """
+    from axolotl_server.layers.approval import ApprovalLayer
+    from axolotl_server.tasks.task_service import may_restart
+
+    spec = binding.spec
+    if spec.tool.task_support == "forbidden" or may_restart(spec.tool):
+        return
+    if any(isinstance(layer, ApprovalLayer) for layer in binding.layers):
+        problem = (
+            f"Tool {spec.name!r} occupies a slot of a worker while its task waits for approval, because it may not run "
+            'again: set task_restart to "resume" if it can'
+        )
+        yield Finding(Severity.WARNING, problem, tool=spec.name)
 
 
 def advice_about_prompt(prompt: AnyPrompt, spec: FeatureSpec) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from axolotl_cli.checking.findings import (
     advice_about_prompt,
     advice_about_resource,
     advice_about_skills,
+    advice_about_stored_tasks,
     advice_about_tool,
     missing_pages,
     unknown_tools,
@@ -156,6 +157,8 @@ class TrialStart:
                     binding = assembly.binder.bind_tool(tool)
                     assembly.tools.check_listing(binding)
                     self._findings += advice_about_tool(binding.spec)
+                    if settings.tasks.url is not None:
+                        self._findings += advice_about_stored_tasks(binding)
                     yield binding.spec
 
     def _compiled_prompts(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:

@@ -316,3 +316,42 @@ def test_disabled_tools_are_left_out(cli: CommandLine) -> None:
     cli.write("improvable.py", dedent(IMPROVABLE))
     cli.write("axolotl.toml", "[tools.'a name with spaces']\nenabled = false\n")
     assert check(cli, "improvable", "--strict")[0] == 0
+
+
+APPROVED = """
+    from dependency_injector import containers, providers
+
+    from axolotl_core import tool
+
+
+    @tool(task_support="optional", requires_approval=True)
+    async def pay() -> str:
+        \"\"\"Pay.\"\"\"
+        return "paid"
+
+
+    @tool(task_support="optional", requires_approval=True, task_restart="resume")
+    async def post() -> str:
+        \"\"\"Post.\"\"\"
+        return "posted"
+
+
+    @tool(requires_approval=True)
+    async def print_it() -> str:
+        \"\"\"Print.\"\"\"
+        return "printed"
+
+
+    class Container(containers.DeclarativeContainer):
+        tools = providers.List(providers.Object(pay), providers.Object(post), providers.Object(print_it))
+"""
+
+
+def test_tasks_that_hold_a_slot(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool is named whose stored tasks wait for approval in a worker; tasks in memory have no worker to occupy."""
+    cli.write("approved.py", dedent(APPROVED))
+    assert check(cli, "approved:Container")[1]["findings"] == []
+    monkeypatch.setenv("AXOLOTL_TASKS__URL", "sqlite:///tasks.db")
+    (found,) = check(cli, "approved:Container")[1]["findings"]
+    assert (found["severity"], found["tool"]) == ("warning", "pay")
+    assert "occupies a slot of a worker while its task waits for approval" in found["message"]
