@@ -188,7 +188,8 @@ def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
     async def serve_locally(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         check_local(scope, headers)
         if scope["method"] != method:
-            raise HttpRefusal(405, f"Method not allowed: use {method}", headers=[(b"allow", method.encode())])
+            message = "Method not allowed: use GET" if method == "GET" else "Method not allowed: use POST"
+            raise HttpRefusal(405, message, headers=[(b"allow", method.encode())])
         await serve(scope, headers, receive, send)
 
     return serve_locally

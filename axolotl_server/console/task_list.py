@@ -37,7 +37,7 @@ class TaskList:
         """Cancel the task with a number and a digest; refuse with 404 if there is none."""
         number = query.get("number", "")
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
-            raise HttpRefusal(400, "Bad request: name a task by its number and id")
+            raise HttpRefusal(400, "Bad request: the console names a task by its number and id")
         try:
             for record in await self._engine.of(None, int(number) - 1, 1):
                 if record.number == int(number) and _digest(record) == query.get("id"):
@@ -45,7 +45,7 @@ class TaskList:
                     return _described(cancelled or record)
         except TasksUnavailable as error:
             raise _unavailable(error) from None
-        raise HttpRefusal(404, "Not found: the task has expired, or never existed")
+        raise HttpRefusal(404, "Not found: the console knows no such task; it has expired, or never existed")
 
     async def _latest(self) -> list[TaskRecord]:
         found = await self._before_highest()
@@ -88,4 +88,4 @@ def _digest(record: TaskRecord) -> str:
 
 
 def _unavailable(error: TasksUnavailable) -> HttpRefusal:
-    return HttpRefusal(503, f"Service unavailable: the store of tasks cannot be reached: {error}")
+    return HttpRefusal(503, f"Service unavailable: the console cannot reach the store of tasks: {error}")
