@@ -115,11 +115,16 @@ class InFlight(dict[ToolCall, None]):
         self.zombies.add(call)
         self._forget(call, connection)
 
+    def free_id(self, call: ToolCall, connection: Connection | None) -> None:
+        """Let the client use the ID of a stopped call again at once, although its code may need some time to end."""
+        self._watched.add(call)  # so that the end of this call does not remove another one with the same ID
+        self._forget(call, connection)
+
     def _forget(self, call: ToolCall, connection: Connection | None) -> None:
         watched = bool(self._watched) or self._shares.counting
         self.has_watchers = watched or self._drained is not None or len(self.zombies) > 0
-        if connection is not None and connection.calls.get(call.request_id) is call:
-            del connection.calls[call.request_id]
+        if connection is not None:
+            connection.unregister(call.request_id, call)
         if self._drained is not None and not self:
             self._drained.set()
 
@@ -291,6 +296,7 @@ class FeatureMethod(ABC):
         request = _request_of(call)
         if call.cancel_reason in _CALLER_LEFT:
             request.finished = True
+            self._inflight.free_id(call, request.connection)
         request.exchange.loop.call_later(self._grace_seconds, self._abandon, call, request)
 
     def _abandon(self, call: ToolCall, request: Request) -> None:

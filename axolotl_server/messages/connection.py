@@ -148,6 +148,11 @@ class Connection:
         try:
             yield
         finally:
+            self.unregister(request_id, running)
+
+    def unregister(self, request_id: RequestId, running: IStoppable) -> None:
+        """Let the client use the ID of a request again, unless another request has it already."""
+        if self.calls.get(request_id) is running:
             del self.calls[request_id]
 
     def close_input(self) -> None:

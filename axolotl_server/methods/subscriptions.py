@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -39,6 +40,8 @@ class Listener:
         self.uris = frozenset(canonical_uri(uri) or uri for uri in subscribed.resource_subscriptions)
         """The canonical URIs of the resources that the client subscribed to."""
         self.ended: asyncio.Future[CancelReason] = exchange.loop.create_future()
+        self.on_stop: Callable[[], object] | None = None
+        """Called at once when it is stopped, although its request ends later."""
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -48,6 +51,8 @@ class Listener:
     def stop(self, reason: CancelReason) -> None:
         if not self.ended.done():
             self.ended.set_result(reason)
+            if self.on_stop is not None:
+                self.on_stop()
 
     def acknowledge(self) -> bool:
         """Send the accepted subscriptions, or return False if the client accepts no stream."""
@@ -247,11 +252,18 @@ class SubscriptionMethods:
             raise refusal
         listener = Listener(request.head.id, subscribed, request.exchange)
         connection = request.connection
+        listener.on_stop = partial(self._forget, listener, request)
         with nullcontext() if connection is None else connection.running(request.head.id, listener):
             try:
                 return await self._serve(listener, request)
             finally:
                 self._subscriptions.remove(listener)
+
+    def _forget(self, listener: Listener, request: Request) -> None:
+        """Make room for another listener, which may have the same ID."""
+        self._subscriptions.remove(listener)
+        if request.connection is not None and request.head.id is not UNSET:
+            request.connection.unregister(request.head.id, listener)
 
     async def _serve(self, listener: Listener, request: Request) -> bytes | None:
         if not listener.acknowledge():
