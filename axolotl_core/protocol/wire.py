@@ -37,7 +37,7 @@ def decode_cursor(kind: str, cursor: str, method: str = "list") -> int:
         InvalidParams: if the cursor is not one of this list.
     """
     try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        text = read_base64url(cursor).decode("ascii")
         position = int(text.removeprefix(f"{kind}:"))
     except (binascii.Error, ValueError):
         position = -1
@@ -98,3 +98,10 @@ def log_text(value: Any) -> bytes:
         return pydantic_core.to_json(value, inf_nan_mode="null", fallback=str)
     except Exception:  # a log message must never raise
         return encode(ascii(value))
+
+
+def read_base64url(text: str) -> bytes:
+    """Decode URL-safe Base64 without padding, or raise ValueError; the decoders of some Pythons skip characters."""
+    if "+" in text or "/" in text:
+        raise ValueError("It is not URL-safe Base64")
+    return base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)

@@ -14,7 +14,7 @@ import msgspec
 
 from axolotl_core.errors import ConfigurationError, InvalidParams, ToolError
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.protocol.wire import canonical_json, encode_sorted
+from axolotl_core.protocol.wire import canonical_json, encode_sorted, read_base64url
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -198,10 +198,10 @@ def _from_text(token: str) -> bytes:
     if len(token) > MAX_TOKEN_LENGTH:
         raise _refusal("it is too long")
     try:
-        data = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        data = read_base64url(token)
     except ValueError:
         raise _refusal("it is not base64") from None
-    # The decoder skips unknown characters and ignores spare bits, so only the one spelling that we write is accepted.
+    # The decoder ignores spare bits, so only the one spelling that we write is accepted.
     if _to_text(data) != token:
         raise _refusal("it is not canonical base64")
     return data
