@@ -82,6 +82,19 @@ class TaskRecord(msgspec.Struct, frozen=True):
         return self.status in _OPEN
 
 
+class TaskCounts(msgspec.Struct, frozen=True):
+    """The tasks of a store, counted for metrics."""
+
+    open: Mapping[tuple[str, str], int] = {}
+    """Tasks that have not ended, by tool and status; those that wait for their first run are `queued`."""
+    parked: int = 0
+    """Tasks that wait for an answer without a worker."""
+    unclaimed: int = 0
+    """Tasks that no worker has begun, although they have waited for long."""
+    lost: int = 0
+    """Runs of lost workers that this process has found."""
+
+
 class TaskChange(msgspec.Struct, frozen=True):
     """A change of a task, as listeners see it."""
 
@@ -233,3 +246,12 @@ class ITaskEngine(ABC):
     @abstractmethod
     def kept(self) -> int:
         """The number of tasks that this process knows to be stored, ended ones included."""
+
+    @property
+    def counts(self) -> TaskCounts:
+        """Count tasks for the metrics; never waits, so a store may count them only now and then."""
+        return TaskCounts()
+
+    async def ping(self) -> None:
+        """Raise TasksUnavailable if the store cannot be reached, or cannot report changes."""
+        await self.find("", None)

@@ -121,7 +121,7 @@ class ServerHost:
                 self.settings = self.settings.model_copy(update=unrecorded)
                 self.roles = structs.replace(self.roles, audit_sinks=())
             self._compose()
-            if self._has_tasks and not self.assembly.tasks.engine.durable:
+            if self.has_tasks and not self.assembly.tasks.engine.durable:
                 await self.assembly.tasks.start(works=True)
         except BaseException:
             await self.stop()
@@ -159,17 +159,17 @@ class ServerHost:
 
     async def begin_tasks(self, *, works: bool | None = None) -> None:
         """Connect to the store of tasks, and run tasks from now on, if the settings say so."""
-        if self._has_tasks:
+        if self.has_tasks:
             await self.assembly.tasks.start(works=self.settings.tasks.run_here if works is None else works)
 
     def pause_tasks(self) -> None:
         """Begin no more stored tasks, because the server stops."""
-        if self._has_tasks and self.assembly.tasks.engine.durable:
+        if self.has_tasks and self.assembly.tasks.engine.durable:
             self.assembly.tasks.pause()
 
     async def end_tasks(self) -> None:
         """Stop all tasks, and notify the clients that are still connected."""
-        if self._has_tasks:
+        if self.has_tasks:
             await self.stop_signal.run_unless_urgent(self.assembly.tasks.close())
 
     async def _close_scopes(self) -> None:
@@ -212,7 +212,7 @@ class ServerHost:
         await self.stop()
 
     @property
-    def _has_tasks(self) -> bool:
+    def has_tasks(self) -> bool:
         """Whether tools run as tasks; few servers have made the objects for that."""
         return self._is_composed and "tasks" in vars(self.assembly)
 

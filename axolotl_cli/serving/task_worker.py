@@ -124,7 +124,7 @@ async def _status(line: bytes, service: TaskService, host: ServerHost) -> int:
     if host.stop_signal.requested:
         return 503
     try:
-        await service.engine.find("", None)
+        await service.engine.ping()
     except TasksUnavailable:
         return 503
     return 200

@@ -18,6 +18,7 @@ from axolotl_core.task_engine import (
     NewTask,
     Outcome,
     TaskChange,
+    TaskCounts,
     TaskQuestion,
     TaskRecord,
 )
@@ -138,6 +139,10 @@ class MemoryTaskEngine(ITaskEngine):
     @property
     def kept(self) -> int:
         return len(self._runs)
+
+    @property
+    def counts(self) -> TaskCounts:
+        return TaskCounts(Counter((run.record.tool, run.record.status) for run in self._runs.values() if run.open))
 
     async def open(self, listener: ITaskListener) -> None:
         self._listener = listener

@@ -120,6 +120,10 @@ class PostgresTasks(ITaskDatabase):
             " status) values (0, $1, $2, now(), '{}', 'queued')"
         )
 
+    @property
+    def listens(self) -> bool:
+        return self._connections.listens
+
     async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
         self._changed = changed
         try:

@@ -25,6 +25,7 @@ from axolotl_core.task_engine import (
     NewTask,
     Outcome,
     TaskChange,
+    TaskCounts,
     TaskRecord,
     TasksUnavailable,
     UnknownCall,
@@ -55,6 +56,11 @@ class ITaskDatabase(ABC):
     channel: Channel
     poll_seconds: float
     """How often changes are looked for, in case that a message was lost."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether it reports changes at the moment."""
+        return True
 
     @abstractmethod
     async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
@@ -101,6 +107,8 @@ class StoredTaskEngine(ITaskEngine):
         self._working: asyncio.Task[None] | None = None
         self._room = 0
         self._count = 0
+        self._counts = TaskCounts()
+        self._lost = 0
         self._unclaimed: frozenset[str] = frozenset()
         """The tools whose tasks wait for a worker, as the log says."""
         self._closed = False
@@ -108,6 +116,15 @@ class StoredTaskEngine(ITaskEngine):
     @property
     def kept(self) -> int:
         return self._count
+
+    @property
+    def counts(self) -> TaskCounts:
+        return replace(self._counts, lost=self._lost)
+
+    async def ping(self) -> None:
+        await self._database.execute(self._statements.state(""), writes=False)
+        if not self._database.listens:
+            raise TasksUnavailable("the connection that reports changes is broken")
 
     async def open(self, listener: ITaskListener) -> None:
         self._listener = listener
@@ -212,9 +229,10 @@ class StoredTaskEngine(ITaskEngine):
         await self._database.tidy()
         self._count = await self._database.execute(self._statements.count(), writes=False)
         self._room = 0
-        self._name_unclaimed(
-            await self._database.execute(self._statements.unclaimed(self._settings.lease_seconds), writes=False)
-        )
+        waiting = await self._database.execute(self._statements.unclaimed(self._settings.lease_seconds), writes=False)
+        self._name_unclaimed(waiting)
+        counts, parked = await self._database.execute(self._statements.count_open(), writes=False)
+        self._counts = TaskCounts(counts, parked, sum(waiting.values()))
 
     def _name_unclaimed(self, waiting: Mapping[str, int]) -> None:
         """Log the tools whose tasks wait, when they begin to."""
@@ -241,6 +259,7 @@ class StoredTaskEngine(ITaskEngine):
             return
         runner = self._runner
         assert runner is not None
+        self._lost += started.lost
         if started.lost and (not runner.may_restart(job.entrypoint) or started.task.losses >= self._settings.max_runs):
             _log.warning("task %s of tool %s: the worker that ran it is gone", task_id, job.entrypoint)
             await self.patiently(lambda: self._statements.end(started.task, _LOST))

@@ -6,6 +6,7 @@ that the same rules hold in every store. Parameters are written `$1`.
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -90,6 +91,19 @@ class TaskStatements:
         """Count all tasks."""
         rows = yield Execute(f"select count(*) from {self.tasks}")
         return int(rows[0][0])
+
+    def count_open(self) -> Operation[tuple[dict[tuple[str, str], int], int]]:
+        """Count the tasks that have not ended by tool and status, and those that are parked."""
+        rows = yield Execute(
+            f"select tool, state, run, status, count(*) from {self.tasks} where state <> 'ended'"
+            " group by tool, state, run, status"
+        )
+        counts: Counter[tuple[str, str]] = Counter()
+        parked = 0
+        for tool, state, run, status, count in rows:
+            counts[str(tool), "queued" if state == "queued" and not run else str(status)] += int(count)
+            parked += int(count) if state == "parked" else 0
+        return counts, parked
 
     def submit(self, task: NewTask, room: int) -> Operation[tuple[StoredTask, int]]:
         """Store a task and put it into the queue, or give the open task with the same key.

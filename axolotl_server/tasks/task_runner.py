@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from time import perf_counter
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -13,7 +14,7 @@ from axolotl_core.layers import ITask, ToolCall
 from axolotl_core.protocol.identity import ANONYMOUS, Principal, RequestId
 from axolotl_core.protocol.messages import read_head
 from axolotl_core.protocol.wire import encode
-from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError
+from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
 from axolotl_server.eras.era import IEra
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.connection import Connection, IExchange, IStoppable
@@ -26,6 +27,10 @@ from axolotl_server.tasks.task_questions import AskingInTask, Checks
 _BUSY_SECONDS = 0.1
 """How long a busy process keeps a task before another one may take it."""
 
+RunEnding: TypeAlias = Literal["completed", "failed", "cancelled", "parked", "released"]
+"""How a run ended; the last two leave the task open."""
+RunEnded: TypeAlias = Callable[[TaskRecord, RunEnding, float], object]
+"""Gets the task, the ending of its run, and how many seconds the run took."""
 RunTool: TypeAlias = Callable[[Request], Coroutine[Any, Any, bytes | None]]
 """Makes the call; the result is None if its caller has stopped it."""
 
@@ -132,6 +137,8 @@ class TaskRunner(ITaskRunner):
     checks: Checks = field(default_factory=dict)
     running: dict[str, _RunConnection] = field(default_factory=dict)
     """The calls that run, by the ID of the task."""
+    run_ended: RunEnded | None = None
+    """Called after each run, if the server has metrics."""
 
     @property
     def tools(self) -> Mapping[str, int]:
@@ -161,28 +168,35 @@ class TaskRunner(ITaskRunner):
         run.token.on_cancel(lambda reason: self.stop(task_id, reason))  # keeps no reference to the call
         exchange = request.exchange
         assert isinstance(exchange, _RunExchange)
+        began = perf_counter()
         try:
             await asyncio.wait((working, exchange.early_reply), return_when=asyncio.FIRST_COMPLETED)
+            ending: RunEnding | None = None
             if exchange.early_reply.done():
-                await run.end(_outcome_of_reply(call.design, exchange.early_reply.result()))
-            await working
+                outcome = _outcome_of_reply(call.design, exchange.early_reply.result())
+                ending = outcome.status
+                await run.end(outcome)
+            ending_of_code = await working
+            if self.run_ended is not None:
+                self.run_ended(run.record, ending or ending_of_code, perf_counter() - began)
         except asyncio.CancelledError:
             working.cancel()
             raise
         finally:
             del self.running[task_id]
 
-    async def _work(self, run: ITaskRun, design: Design, request: Request) -> None:
+    async def _work(self, run: ITaskRun, design: Design, request: Request) -> RunEnding:
         asking, connection = request.asking, request.connection
         assert isinstance(asking, AskingInTask)
         assert isinstance(connection, _RunConnection)
         outcome = await self._outcome(design, request)
         if asking.parked:
-            return
+            return "parked"
         if self._can_continue_elsewhere(connection.call, run):
             await run.release()
-        else:
-            await run.end(outcome)
+            return "released"
+        await run.end(outcome)
+        return outcome.status
 
     def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
         """Whether a call was stopped only because this process stops."""

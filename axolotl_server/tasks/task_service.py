@@ -1,6 +1,7 @@
 """The tasks of a server: submitted through its engine, run by its runner, followed by its clients."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal
@@ -72,6 +73,13 @@ class TaskService(ITaskListener):
     def kept(self) -> int:
         """The number of tasks, those that have ended included."""
         return self.engine.kept
+
+    def count_open(self) -> Mapping[tuple[str, str], int]:
+        """Count open tasks by tool and status; tools that only other servers have count together, without a name."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for (tool, status), count in self.engine.counts.open.items():
+            counts[tool if self._catalogue.find(tool) is not None else "", status] += count
+        return counts
 
     async def start(self, *, works: bool) -> None:
         """Open the store, once, and begin to run tasks if this process does."""
