@@ -269,6 +269,7 @@ class ServerHost:
             layers=assembly.layers,
         )
         gauges.register(observation.values, self.watchdog)
+        assembly.tasks.runner.tracing = observation.spans
 
     async def _close_stores(self) -> None:
         """Close the stores that were made here; the container closes its own."""

@@ -48,6 +48,8 @@ class Observation:
     values: MetricValues
     observer: OperationObserver | None = None
     """None if only log messages need to know the current call."""
+    spans: "Spans | None" = None
+    """None if nothing is traced."""
     page: "MetricsPage | None" = None
     flushes: Sequence[Callable[[], object]] = ()
     """Functions that block until everything is sent."""
@@ -100,6 +102,7 @@ def make_observation(
         layers=layers,
         values=values,
         observer=observer,
+        spans=spans,
         page=page,
         flushes=flushes,
         flush_seconds=telemetry.flush_seconds,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import entry_points
 from typing import Any, Final, Literal, TypeAlias
@@ -32,6 +33,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.task_engine import TaskRecord
 from axolotl_server.eras.era import IEra
 from axolotl_server.messages.request import Request
 from axolotl_server.observation.metrics import BUCKETS, METRICS, UNKNOWN, Metric, MetricValues, Reading
@@ -180,6 +182,38 @@ class Spans:
         parent, links = self._parent(request)
         span = self._tracer.start_span(outline.name, parent, SpanKind.SERVER, attributes, links)
         return OperationSpan(span, outline)
+
+    def current(self) -> str:
+        """Give the current span in the form of a `traceparent`; empty if there is none."""
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier)
+        return carrier.get(_TRACEPARENT.decode(), "")
+
+    @contextmanager
+    def run_of_task(self, task: TaskRecord, submitter: str) -> Iterator[Callable[[str], object]]:
+        """Make the block a span of its own trace, linked to the span that submitted the task; takes the ending."""
+        origin = get_current_span(self._propagator.extract({_TRACEPARENT.decode(): submitter}, Context()))
+        links = [Link(origin.get_span_context())] if origin.get_span_context().is_valid else []
+        attributes: dict[str, str | int] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": task.tool,
+            "axolotl.task.id": task.id,
+            "axolotl.task.run": task.run,
+        }
+        name, kind = f"task {task.tool}", SpanKind.CONSUMER
+        span = self._tracer.start_span(name, Context(), kind, attributes, links)
+        token = contexts.attach(set_span_in_context(span))
+
+        def end(ending: str) -> None:
+            span.set_attribute("axolotl.outcome", ending)
+            if ending == "failed":
+                span.set_status(Status(StatusCode.ERROR))
+
+        try:
+            yield end
+        finally:
+            contexts.detach(token)
+            span.end()
 
     def _make_outline(self, key: tuple[str, IEra, bool, Target]) -> SpanOutline:
         if len(self._outlines) >= _MAX_OUTLINES:

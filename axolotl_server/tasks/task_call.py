@@ -58,9 +58,11 @@ class TaskCall(msgspec.Struct, frozen=True):
     """The results of the steps that it finished there."""
     call_key: str = ""
     """Identifies the call in its steps; empty if the ID of the task does."""
+    submitter: str = ""
+    """The span that submitted the task, as a `traceparent`."""
 
     @classmethod
-    def of(cls, request: Request, design: Design, *, stored: bool) -> "TaskCall":
+    def of(cls, request: Request, design: Design, *, stored: bool, submitter: str) -> "TaskCall":
         """Describe a request; `stored` if another process may run it."""
         exchange, connection = request.exchange, request.connection
         known = None if request.era.revision.stateless else connection
@@ -76,6 +78,7 @@ class TaskCall(msgspec.Struct, frozen=True):
             b"{}" if known is None else known.capability_data,
             None if known is None else known.log_level,
             *_progress_of(request),
+            submitter,
         )
 
     def encode(self) -> bytes:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -33,6 +34,18 @@ RunEnded: TypeAlias = Callable[[TaskRecord, RunEnding, float], object]
 """Gets the task, the ending of its run, and how many seconds the run took."""
 RunTool: TypeAlias = Callable[[Request], Coroutine[Any, Any, bytes | None]]
 """Makes the call; the result is None if its caller has stopped it."""
+
+
+class ITaskTracing(Protocol):
+    """Makes spans of the runs of tasks."""
+
+    def current(self) -> str:
+        """Give the current span in the form of a `traceparent`; empty if there is none."""
+        ...
+
+    def run_of_task(self, task: TaskRecord, submitter: str) -> AbstractContextManager[Callable[[str], object]]:
+        """Make the block a span, linked to the one that submitted the task; takes the ending of the run."""
+        ...
 
 
 @dataclass(slots=True)
@@ -139,6 +152,7 @@ class TaskRunner(ITaskRunner):
     """The calls that run, by the ID of the task."""
     run_ended: RunEnded | None = None
     """Called after each run, if the server has metrics."""
+    tracing: ITaskTracing | None = None
 
     @property
     def tools(self) -> Mapping[str, int]:
@@ -164,7 +178,7 @@ class TaskRunner(ITaskRunner):
         assert isinstance(connection, _RunConnection)
         task_id = run.record.id
         self.running[task_id] = connection
-        working = asyncio.ensure_future(self._work(run, call.design, request))
+        working = asyncio.ensure_future(self._traced_work(run, call, request))
         run.token.on_cancel(lambda reason: self.stop(task_id, reason))  # keeps no reference to the call
         exchange = request.exchange
         assert isinstance(exchange, _RunExchange)
@@ -184,6 +198,14 @@ class TaskRunner(ITaskRunner):
             raise
         finally:
             del self.running[task_id]
+
+    async def _traced_work(self, run: ITaskRun, call: TaskCall, request: Request) -> RunEnding:
+        if self.tracing is None:
+            return await self._work(run, call.design, request)
+        with self.tracing.run_of_task(run.record, call.submitter) as end:
+            ending = await self._work(run, call.design, request)
+            end(ending)
+            return ending
 
     async def _work(self, run: ITaskRun, design: Design, request: Request) -> RunEnding:
         asking, connection = request.asking, request.connection

@@ -125,10 +125,11 @@ class TaskService(ITaskListener):
         if self._layers is not None and not is_admitted:
             await self._layers.admit(request)
         stored, longest = self.engine.durable, self._settings.ttl_seconds
+        submitter = "" if self.runner.tracing is None else self.runner.tracing.current()
         task = NewTask(
             self.owner(request, design),
             request.target.binding.spec.name,
-            TaskCall.of(request, design, stored=stored).encode(),
+            TaskCall.of(request, design, stored=stored, submitter=submitter).encode(),
             longest if ttl_seconds is None else min(ttl_seconds, longest),
             share_digest(request.exchange.share),
         )

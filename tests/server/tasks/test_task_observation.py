@@ -1,4 +1,4 @@
-"""Stored tasks in metrics and in readiness."""
+"""Tasks in metrics, in traces and in readiness."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,6 +16,7 @@ from axolotl_server.health import make_health
 from axolotl_server.observation.metrics import METRICS
 from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from tests.support.peers.task_peers import DirectedPeer
+from tests.support.servers.observed_server import Telemetry
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import KEY, change_store, store_of
 from tests.support.tools import Echo, container_of
@@ -43,12 +44,13 @@ def fail() -> str:
 
 
 @asynccontextmanager
-async def replica(url: str | None, *tools: Any, works: bool = True) -> AsyncIterator[ServerHost]:
+async def replica(url: str | None, *tools: Any, works: bool = True, **sections: Any) -> AsyncIterator[ServerHost]:
     """A server with metrics, on a store."""
     flags = {
         "tasks": TASKS if url is None else {"url": url, **TASKS},
         "protocol": {"state_keys": [KEY]},
         "metrics": {"enabled": True},
+        **sections,
     }
     async with ServerHost(container_of(*tools), flags=flags) as host:
         await host.begin_tasks(works=works)
@@ -142,6 +144,25 @@ async def test_tasks_in_memory_in_the_metrics() -> None:
         await peer.outcome(task_id)
         await until(lambda: not server.assembly.tasks.runner.running)
         assert (await scrape(server))["axolotl_task_runs_total", "order", "completed"] == 1
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_the_span_of_a_run_is_linked_to_the_submission(kind: str, telemetry: Telemetry) -> None:
+    """A run is a trace of its own, linked to the span of the request that submitted the task."""
+    with store_of(kind) as url:
+        async with replica(url, order, fail, telemetry={"traces": True}) as server:
+            peer = await DirectedPeer.connect(server, ADA)
+            task_id = (await peer.start("fail"))["taskId"]
+            await peer.outcome(task_id)
+            await until(lambda: not server.assembly.tasks.runner.running)
+    submitted, run = telemetry.span("tools/call fail"), telemetry.span("task fail")
+    assert submitted.context is not None
+    assert run.context is not None
+    assert [link.context.span_id for link in run.links] == [submitted.context.span_id]
+    assert run.parent is None
+    assert run.context.trace_id != submitted.context.trace_id
+    said = dict(run.attributes or {})
+    assert (said["axolotl.task.id"], said["axolotl.task.run"], said["gen_ai.tool.name"]) == (task_id, 1, "fail")
 
 
 def test_labels_are_bounded() -> None:
