@@ -1,7 +1,7 @@
 """Audit records as lines of a file, with rotation."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -51,8 +51,7 @@ class JsonlStore(IRecordStore):
     def append(self, records: Sequence[AuditRecord]) -> None:
         if self._size >= self._max_bytes:
             self._rotate()
-        bodies = [encode_record(record) for record in records]
-        self._write(bodies)
+        self._write(map(encode_record, records))
         for record in records:
             self._unfinished.note(record)
 
@@ -89,14 +88,14 @@ class JsonlStore(IRecordStore):
             self.sync()
             sync_directory(self._path)
 
-    def _write(self, bodies: Sequence[bytes]) -> None:
+    def _write(self, bodies: Iterable[bytes]) -> None:
         """Link records and write them together; a failure leaves chain and file as they were."""
         if self._has_partial_line:
             self._cut_partial_line()
         chain, descriptor, written = self._chain, self._descriptor, 0
         seq, head = chain.seq, chain.head
-        data = b"".join([chain.link(body) for body in bodies])
         try:
+            data = b"".join(map(chain.link, bodies))
             written = os.write(descriptor, data)
             while written < len(data):
                 written += os.write(descriptor, data[written:])

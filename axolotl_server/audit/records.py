@@ -21,6 +21,10 @@ from axolotl_server.messages.request import Request
 _DELETE: Final = 0x7F
 
 
+_THREE_DIGITS: Final = tuple(f"{number:03}" for number in range(1000))
+"""To take the digits from a table is quicker than to format a number."""
+
+
 def _clock() -> Callable[[], str]:
     """Make a clock that formats date and time only once per second."""
     last_second, text = -1, ""
@@ -30,7 +34,8 @@ def _clock() -> Callable[[], str]:
         second, microsecond = divmod(time_ns() // 1000, 1_000_000)
         if second != last_second:
             last_second, text = second, strftime("%Y-%m-%dT%H:%M:%S.", gmtime(second))
-        return "%s%06dZ" % (text, microsecond)  # noqa: UP031 - takes less time than an f-string with a width
+        millisecond = microsecond // 1000
+        return f"{text}{_THREE_DIGITS[millisecond]}{_THREE_DIGITS[microsecond - millisecond * 1000]}Z"
 
     return now
 

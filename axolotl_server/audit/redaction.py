@@ -19,6 +19,8 @@ _MAX_BYTES: Final = 16 * 1024
 """Larger arguments are not shown at all, to keep records small."""
 _HIDDEN: Final[JsonSchema] = {"writeOnly": True}
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
+_SCALAR_TYPES: Final = frozenset({str, int, bool, msgspec.Raw})
+"""The types of decoded scalars; a number with a fraction stays as it was written."""
 _ANYTHING: Final[JsonSchema] = {"type": ["null", *_SCALARS], "items": {}, "additionalProperties": {}}
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -79,11 +81,20 @@ def _shown(value: Any, shape: _Shape) -> Any:
     if isinstance(value, dict):
         if value and not shape.fields and shape.values is None:
             return _MASK
-        known = {name: shape.fields.get(name, shape.values) for name in value}
-        return {name: _shown(value[name], inner) for name, inner in known.items() if inner is not None}
+        return _shown_members(value, shape)
     if isinstance(value, list):
         return _MASK if shape.items is None else [_shown(item, shape.items) for item in value]
     return value if (shape.null if value is None else shape.scalar) else _MASK
+
+
+def _shown_members(value: dict[str, Any], shape: _Shape) -> dict[str, Any]:
+    fields, others, shown = shape.fields, shape.values, {}
+    for name, member in value.items():
+        inner = fields.get(name, others)
+        if inner is not None:
+            is_plain = inner.scalar and not inner.hidden and type(member) in _SCALAR_TYPES
+            shown[name] = member if is_plain else _shown(member, inner)
+    return shown
 
 
 class _Compiler:

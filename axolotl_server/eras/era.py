@@ -108,15 +108,15 @@ class Eras:
 
     def select(self, head: Head, exchange: IExchange) -> tuple[IEra, Connection | None]:
         """Find the era and the connection, if any, of a message, or raise a ProtocolError if its session is gone."""
-        meta = head.params.meta
-        headers = exchange.headers
+        meta, method, headers = head.params.meta, head.method, exchange.headers
         if meta is not UNSET and meta.version is not UNSET:
             return self.stateless, exchange.connection() if headers is None else None
-        if head.method == "initialize":
+        if method == "initialize":
             return self.default_handshake, None
-        if headers is not None and headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
-            return self.stateless, None
-        if headers is not None and head.method == "ping" and b"mcp-session-id" not in headers:
-            return self.default_handshake, None  # allowed before the handshake, on every transport
+        if headers is not None:
+            if headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
+                return self.stateless, None
+            if method == "ping" and b"mcp-session-id" not in headers:
+                return self.default_handshake, None  # allowed before the handshake, on every transport
         connection = exchange.connection()
         return connection.era or self.default_handshake, connection

@@ -109,9 +109,11 @@ class HttpProtocol(HttpToolsProtocol):
         cycle = self.cycle
         if self.part is None and (cycle is None or cycle.response_complete) and self.server_state.answers_directly:
             recent = self._recent.get(len(data))
-            if recent is not None and data[: recent[0]] == recent[1]:
-                self._answer_directly(recent[2], None, data[recent[0] :], None, True)
-                return
+            if recent is not None:
+                size, head, headers = recent
+                if data.startswith(head):
+                    self._answer_directly(headers, None, data[size:], None, True)
+                    return
             found = None if self._known is None else self._known.find(data)
             if found is not None:
                 self._answer_directly(*found, True)
@@ -324,11 +326,12 @@ class HttpProtocol(HttpToolsProtocol):
         accepted: bool,
     ) -> None:
         self.cycle = request = DirectRequest(self)
-        answering = self.server_state.app.answer_post(headers, credentials, body, request, principal, accepted=accepted)
+        state = self.server_state
+        answering = state.app.answer_post(headers, credentials, body, request, principal, accepted=accepted)
         task = start_task(answering, self.loop)
         if not task.done():
             request.task = task
-            self.server_state.tasks.add(task)
+            state.tasks.add(task)
 
     def _learn(self, headers: Mapping[bytes, bytes], body: bytes) -> None:
         """Make a template of a head, if the request is all there is in the latest piece of data."""
