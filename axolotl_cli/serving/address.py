@@ -52,10 +52,10 @@ def address_of(settings: HttpSettings, port: int) -> str:
 
 
 def _resolved(settings: HttpSettings) -> tuple[int, tuple[object, ...]]:
+    # To encode a text, Python would load the rules for international names.
+    host = settings.host.encode() if settings.host.isascii() else settings.host
     try:
-        found = socket.getaddrinfo(
-            settings.host or None, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        found = socket.getaddrinfo(host or None, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise UnusableAddress(f"The host {settings.host!r} is unknown: choose another with --host") from error
     family, _, _, _, address = found[0]

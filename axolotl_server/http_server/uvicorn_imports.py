@@ -1,4 +1,4 @@
-"""Imports of uvicorn without its command line, which needs click, multiprocessing and watchfiles."""
+"""Imports of uvicorn without what only its command line needs, such as click and watchfiles."""
 
 import sys
 import threading
@@ -9,34 +9,48 @@ from typing import Any, Final
 _lock: Final = threading.RLock()
 
 
-class _LatePackage(ModuleType):
-    """A package whose `__init__` is executed when something else than its modules is first used."""
+class _LateModule(ModuleType):
+    """A module that is executed when it is first used; the modules of a package can be imported before."""
 
     def __getattr__(self, name: str) -> Any:
-        if self.__spec__ is None or self.__spec__.loader is None or name == "__wrapped__":  # which inspect looks for
+        if self.__spec__ is None or self.__spec__.loader is None or name in _OPTIONAL:
             raise AttributeError(name)
         with _lock:
-            if self.__class__ is _LatePackage:
-                self.__class__ = _ExecutedPackage
+            if self.__class__ is _LateModule:
+                self.__class__ = _ExecutedModule
                 self.__spec__.loader.exec_module(self)
             if name in self.__dict__:
                 return self.__dict__[name]
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
 
 
-class _ExecutedPackage(_LatePackage):
-    """Waits for the thread that executes the package, if an attribute does not exist yet."""
+class _ExecutedModule(_LateModule):
+    """Waits for the thread that executes the module, if an attribute does not exist yet."""
+
+
+_OPTIONAL: Final = frozenset({"__path__", "__wrapped__"})
+"""What the import system and `inspect` look for in every module."""
 
 
 def import_uvicorn() -> None:
-    """Import uvicorn. Its command line is imported if somebody uses it, for example with `uvicorn.run`."""
+    """Import uvicorn. The rest of it is imported if somebody uses it, for example with `uvicorn.run`."""
     if "uvicorn" in sys.modules:
         return
-    spec = find_spec("uvicorn")
-    assert spec is not None
-    package = module_from_spec(spec)
-    package.__class__ = _LatePackage
-    sys.modules["uvicorn"] = package
+    _import_late("logging.config")  # which uvicorn uses only to configure logging
+    package = _import_late("uvicorn")
     from uvicorn.config import Config
 
     package.__dict__["Config"] = Config  # other modules of uvicorn import it from the package
+
+
+def _import_late(name: str) -> ModuleType:
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = find_spec(name)
+    assert spec is not None
+    module = sys.modules[name] = module_from_spec(spec)
+    module.__class__ = _LateModule
+    parent, _, child = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], child, module)
+    return module

@@ -93,5 +93,7 @@ assert not hasattr(uvicorn, "missing")
 from uvicorn import Server, run
 assert callable(uvicorn.main) and uvicorn.__version__ and issubclass(Server, uvicorn.Server)
 assert run.__module__ == "uvicorn.main"
+import logging.config
+logging.config.dictConfig(uvicorn.config.LOGGING_CONFIG)
 """
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=60)
