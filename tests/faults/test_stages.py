@@ -21,9 +21,6 @@ pytestmark = pytest.mark.slow
 LONG = 60.0
 REASONS = [reason for reason in CancelReason if reason is not CancelReason.LOST]  # only tasks are lost
 
-REASONS = [reason for reason in CancelReason if reason is not CancelReason.LOST]
-"""Only runs of stored tasks are lost, and nobody is answered by them."""
-
 
 class Stage:
     """Tools and a layer that hold a call at a stage until the test releases it."""
