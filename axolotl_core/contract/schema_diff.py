@@ -102,7 +102,8 @@ def _unexplained(
 def _disappeared(names: set[str]) -> RatedDifference:
     """Report properties that are gone although all values stay valid, for example behind `allOf`."""
     message = f"{', '.join(sorted(names))} no longer occurs"
-    return RatedDifference(Difference("property-removed", "", message, sorted(names), None), Impact.RISKY)
+    gone = Difference("property-removed", "", message, sorted(names), None, noticed=Impact.RISKY)
+    return RatedDifference(gone, Impact.RISKY)
 
 
 def _undecided(message: str, old: JsonSchema, new: JsonSchema) -> RatedDifference:
