@@ -27,9 +27,11 @@ Outcome: TypeAlias = Literal[
     "input_required",
     "abandoned",
     "unknown",
+    "accepted",
 ]
 """How a call ended. `error`: an error that the caller could read. `failed`: an error that was hidden. `abandoned`: the
-caller was answered while the code was still running. `unknown`: the process died before the call ended."""
+caller was answered while the code was still running. `unknown`: the process died before the call ended. `accepted`:
+the call runs as a stored task."""
 
 
 class Sensitive:
@@ -82,6 +84,10 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The address of the client over HTTP; `http.trusted_proxies` decides which proxies may report it."""
     repeated: int | None = None
     """How many tokens were rejected since the last record about this address."""
+    task: str | None = None
+    """The ID of the stored task that the call was accepted as, or that it runs for."""
+    run: int | None = None
+    """The number of the run of the task; None in the record that it was accepted."""
 
 
 class IAuditSink(ABC):

@@ -1,14 +1,18 @@
 """The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from axolotl_core.errors import ToolError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.audit import AuditRecord
+from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
@@ -152,6 +156,89 @@ class AuditLayer(ILayer):
         """Record that the code of a call is about to run, if its end will be recorded too."""
         open_call = self._running.get(call.first if isinstance(call, SharedCall) else call)
         return None if open_call is None else open_call.start(call)
+
+
+class TaskReference(NamedTuple):
+    """What the records of a run have in common with the record of the call that was accepted."""
+
+    call_id: str
+    """Empty if the call was not recorded."""
+    task: str
+    run: int
+
+
+FindTask: TypeAlias = Callable[[ToolCall], TaskReference]
+
+
+class RunAuditLayer(AuditLayer):
+    """Records the runs of stored tasks, with the ID of the call that was accepted."""
+
+    def __init__(self, records: AuditLayer, find_task: FindTask) -> None:
+        super().__init__(records._trail, records._describer, records._new_id, records._kinds)
+        self._describer = partial(_described_run, records._describer, find_task)
+        self._find_task = find_task
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        if not self.concerns(spec):
+            return call_next
+        find_task = self._find_task
+
+        async def referenced(call: ToolCall) -> Any:
+            call.reference = find_task(call).call_id or call.reference
+            return await call_next(call)
+
+        return super().wrap(spec, referenced)
+
+
+def _described_run(describer: Callable[[FeatureSpec], Describe], find_task: FindTask, spec: FeatureSpec) -> Describe:
+    describe = describer(spec)
+
+    def described(
+        call: ToolCall, call_id: str, ending: Ending | None, seconds: float | None, started: AuditRecord | None
+    ) -> AuditRecord:
+        record = describe(call, call_id, ending, seconds, started)
+        task = find_task(call.first if isinstance(call, SharedCall) else call)
+        return replace(record, call_id=task.call_id or call_id, task=task.task, run=task.run)
+
+    return described
+
+
+class AcceptanceLayer(ILayer):
+    """Records that a call was accepted as a stored task, or why it was not; the invocation returns the task's ID."""
+
+    def __init__(self, records: AuditLayer) -> None:
+        self._records = records
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        records = self._records
+        if not records.concerns(spec):
+            return call_next
+        trail, describe = records._trail, records._describer(spec)
+
+        async def accepted(call: ToolCall) -> Any:
+            admitting = trail.admit()
+            if admitting is not None:
+                await admitting
+            began, reference = perf_counter(), records._new_id()
+            call.reference = reference
+            try:
+                record: TaskRecord = await call_next(call)
+            except Exception as error:
+                await _stored(trail.write(describe(call, reference, ending_of(error), perf_counter() - began, None)))
+                raise
+            described = describe(call, reference, _ACCEPTED, perf_counter() - began, None)
+            await _stored(trail.write(replace(described, task=record.id)))
+            return record
+
+        return accepted
+
+
+_ACCEPTED: Final = Ending("accepted")
+
+
+async def _stored(writing: Awaitable[None] | None) -> None:
+    if writing is not None:
+        await writing
 
 
 class IntentLayer(ILayer):

@@ -34,7 +34,7 @@ create table if not exists {schema}.tasks (
 create index if not exists tasks_by_owner on {schema}.tasks (owner, number);
 create index if not exists tasks_by_share on {schema}.tasks (share) where share is not null;
 create index if not exists tasks_by_expiry on {schema}.tasks (expires_at);
-create index if not exists tasks_by_key on {schema}.tasks (owner, key) where key is not null;
+create unique index if not exists tasks_by_key on {schema}.tasks (owner, key) where key is not null;
 create table if not exists {schema}.kept (
     task text not null, kind text not null, key text not null, value bytea not null, primary key (task, kind, key)
 );

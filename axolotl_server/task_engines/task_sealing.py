@@ -1,5 +1,6 @@
 """Encryption of stored tasks: whoever can write to the store can neither read nor forge them."""
 
+import hmac
 import os
 import secrets
 from collections.abc import Sequence
@@ -34,10 +35,15 @@ class TaskSealer:
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._ring = KeyRing(keys, _PURPOSE)
+        self._digest_key = keys[0].encode()
 
     def seal(self, value: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
         """Encrypt a value of a kind, and its key within the task."""
         return self._ring.encrypt(value, _bound(place, kind, key))
+
+    def digest(self, key: bytes) -> bytes:
+        """Make an idempotency key unreadable; all processes with the same first secret make the same digest."""
+        return hmac.digest(self._digest_key, _PURPOSE + b" key" + key, "sha256")
 
     def open(self, sealed: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
         """Decrypt a value, or raise UnreadableTask if it was not sealed for exactly this place."""

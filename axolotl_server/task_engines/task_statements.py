@@ -110,13 +110,11 @@ class TaskStatements:
 
         `room` is how many tasks fit without counting them; the result contains how many fit now.
         """
-        if task.key is not None:
-            rows = yield Execute(
-                f"select {COLUMNS} from {self.tasks} where owner = $1 and key = $2 and state <> 'ended'",
-                (task.owner, task.key),
-            )
-            if rows:
-                return StoredTask(*rows[0]), room
+        key = None if task.key is None else self.sealer.digest(task.key)
+        if key is not None:
+            found = yield from self._with_key(task.owner, key)
+            if found is not None:
+                return found, room
         if room <= 0:
             count = yield from self.count()
             free = self._settings.maximum - count
@@ -133,14 +131,25 @@ class TaskStatements:
             f"insert into {self.tasks} (id, owner, share, key, tool, status, state, created_at, updated_at,"
             " ttl_seconds, expires_at, run, losses, version, call)"
             " values ($1, $2, $3, $4, $5, 'working', 'queued', $6, $7, $8, $9, 0, 0, 0, $10)"
-            f" returning {COLUMNS}",
+            f" on conflict (owner, key) where key is not null do nothing returning {COLUMNS}",
             (
-                *(place.id, task.owner, task.share, task.key, task.tool, now, now, task.ttl_seconds, place.expires_at),
+                *(place.id, task.owner, task.share, key, task.tool, now, now, task.ttl_seconds, place.expires_at),
                 self.sealer.seal(task.call, place, "call"),
             ),
             Enqueue(task.tool, place.id),
         )
+        if not rows:  # another process has just stored a task with the key
+            return (yield from self.submit(task, room))
         return StoredTask(*rows[0]), room - 1
+
+    def _with_key(self, owner: bytes, key: bytes) -> Operation[StoredTask | None]:
+        """Find the open task with a key; one that has expired loses it."""
+        yield Execute(
+            f"update {self.tasks} set key = null where owner = $1 and key = $2 and expires_at <= $3",
+            (owner, key, time.time()),
+        )
+        rows = yield Execute(f"select {COLUMNS} from {self.tasks} where owner = $1 and key = $2", (owner, key))
+        return StoredTask(*rows[0]) if rows else None
 
     def read(self, task_id: str, owner: bytes | None = None) -> Operation[TaskRecord | None]:
         """Read a task of an owner, or of any owner, with its questions or its outcome."""

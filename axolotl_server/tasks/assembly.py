@@ -7,6 +7,7 @@ from axolotl_server.calls.binding import Binder
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.task_engines.assembly import make_engine
 from axolotl_server.tasks.task_layers import TaskLayers, run_layers
+from axolotl_server.tasks.task_runner import task_of
 from axolotl_server.tasks.task_service import TaskService
 
 if TYPE_CHECKING:
@@ -31,5 +32,5 @@ def make_tasks(settings: ServerSettings, given: ITaskEngine | None, assembly: "S
 
 def _task_layers(assembly: "ServerAssembly") -> TaskLayers:
     runners = assembly.runners
-    binder = Binder(assembly.settings, run_layers(assembly.layers), runners, assembly.toolsets)
+    binder = Binder(assembly.settings, run_layers(assembly.layers, task_of), runners, assembly.toolsets)
     return TaskLayers(assembly.layers, binder)

@@ -60,9 +60,11 @@ class TaskCall(msgspec.Struct, frozen=True):
     """Identifies the call in its steps; empty if the ID of the task does."""
     submitter: str = ""
     """The span that submitted the task, as a `traceparent`."""
+    reference: str = ""
+    """The ID of the audit record that the call was accepted."""
 
     @classmethod
-    def of(cls, request: Request, design: Design, *, stored: bool, submitter: str) -> "TaskCall":
+    def of(cls, request: Request, design: Design, *, stored: bool, submitter: str, reference: str) -> "TaskCall":
         """Describe a request; `stored` if another process may run it."""
         exchange, connection = request.exchange, request.connection
         known = None if request.era.revision.stateless else connection
@@ -79,6 +81,7 @@ class TaskCall(msgspec.Struct, frozen=True):
             None if known is None else known.log_level,
             *_progress_of(request),
             submitter,
+            reference,
         )
 
     def encode(self) -> bytes:

@@ -1,30 +1,61 @@
 """The layers around tools whose tasks are stored: those of the submission, and those of each run."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
+from axolotl_core.task_engine import TaskRecord
 from axolotl_server.calls.binding import Binder, ToolBinding
+from axolotl_server.layers.audit import AcceptanceLayer, AuditLayer, FindTask, IntentLayer, RunAuditLayer
+from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
 from axolotl_server.layers.deadline import ValidationLayer
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.messages.request import Request
 
+if TYPE_CHECKING:
+    from axolotl_server.layers.idempotency.work_once import MakeKey
 
-def run_layers(layers: Sequence[ILayer]) -> tuple[ILayer, ...]:
+Submit: TypeAlias = Callable[[ToolCall], Awaitable[TaskRecord]]
+"""Submits the task of a call that has passed all checks."""
+
+
+def run_layers(layers: Sequence[ILayer], find_task: FindTask) -> tuple[ILayer, ...]:
     """Choose the layers of a run: a quota is charged once, when the task is submitted, and the queue limits runs."""
-    return tuple(layer for layer in layers if not isinstance(layer, QuotaLayer | ConcurrencyLayer))
+    return tuple(_of_runs(layers, find_task))
+
+
+def _of_runs(layers: Sequence[ILayer], find_task: FindTask) -> Iterator[ILayer]:
+    records: AuditLayer | None = None
+    for layer in layers:
+        if isinstance(layer, AuditLayer):
+            records = RunAuditLayer(layer, find_task)
+            yield records
+        elif isinstance(layer, IntentLayer) and records is not None:
+            yield IntentLayer(records)
+        elif not isinstance(layer, QuotaLayer | ConcurrencyLayer):
+            yield layer
+
+
+class _Submission(ToolCall, eq=False, kw_only=True):
+    """A call that is to become a task."""
+
+    submit: Submit
 
 
 class TaskLayers:
     """Binds tools for runs, and admits calls before their tasks exist."""
 
     def __init__(self, layers: Sequence[ILayer], run_binder: Binder) -> None:
-        self._admission = tuple(layer for layer in layers if isinstance(layer, QuotaLayer | ValidationLayer))
+        self._record = tuple(AcceptanceLayer(layer) for layer in layers if isinstance(layer, AuditLayer))
+        checks = AuthorizationLayer | QuotaLayer | ValidationLayer
+        self._checks = tuple(layer for layer in layers if isinstance(layer, checks))
         self._run_binder = run_binder
-        self._admissions: dict[ToolBinding, Invoke] = {}
+        self._admissions: dict[tuple[ToolBinding, bool], Invoke] = {}
         self._bindings: dict[ToolBinding, ToolBinding] = {}
+        self._keys: dict[ToolBinding, MakeKey] = {}
 
     def bind(self, binding: ToolBinding) -> ToolBinding:
         """Give the binding of a tool for runs of its tasks."""
@@ -32,15 +63,20 @@ class TaskLayers:
             self._bindings[binding] = self._run_binder.bind_tool(binding.spec.tool)
         return self._bindings[binding]
 
-    async def admit(self, request: Request) -> None:
-        """Charge quotas and check the arguments of a call, or raise the ToolError that the client gets."""
+    async def admit(self, request: Request, submit: Submit, *, is_admitted: bool) -> TaskRecord:
+        """Record a call and submit its task; unless it was admitted before, check it and charge quotas first.
+
+        Raises the ToolError that the client gets.
+        """
         target, task = request.target, asyncio.current_task()
         assert target is not None
         assert target.binding is not None
         assert task is not None
-        if target.binding not in self._admissions:
-            self._admissions[target.binding], _ = fold(self._admission, target.binding.spec, _accept)
-        call = ToolCall(
+        place = target.binding, is_admitted
+        if place not in self._admissions:
+            layers = self._record if is_admitted else (*self._record, *self._checks)
+            self._admissions[place], _ = fold(layers, target.binding.spec, _submit)
+        call = _Submission(
             request.head.id,  # type: ignore[arg-type]  # a message without an ID reaches no method
             request,
             request.exchange.principal,
@@ -48,10 +84,24 @@ class TaskLayers:
             spec=target.binding.spec,
             raw=target.raw,
             task=task,
+            submit=submit,
         )
-        await self._admissions[target.binding](call)
+        record: TaskRecord = await self._admissions[place](call)
+        return record
+
+    def key_of(self, binding: ToolBinding, call: ToolCall) -> bytes | None:
+        """Give the key that makes two open tasks one, if the tool is idempotent and the arguments were checked."""
+        rule = binding.spec.tool.idempotency
+        if rule is None or call.arguments is None:
+            return None
+        if binding not in self._keys:
+            from axolotl_server.layers.idempotency.work_once import key_compiler  # few tools need it
+
+            self._keys[binding] = key_compiler(rule, binding.spec)
+        key = self._keys[binding](call)
+        return None if key is None else sha256("\n".join(key).encode()).digest()
 
 
-async def _accept(call: ToolCall) -> Any:
-    """Accept a call that has passed all checks."""
-    return None
+async def _submit(call: ToolCall) -> Any:
+    assert isinstance(call, _Submission)
+    return await call.submit(call)

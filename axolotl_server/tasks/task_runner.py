@@ -17,6 +17,7 @@ from axolotl_core.protocol.messages import read_head
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
 from axolotl_server.eras.era import IEra
+from axolotl_server.layers.audit import TaskReference
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.connection import Connection, IExchange, IStoppable
 from axolotl_server.messages.fair_share import Share
@@ -70,10 +71,16 @@ class _RunExchange(IExchange):
         self.headers = call.headers
         self.share = call.share
         self.client_address = call.client_address
+        self.reference = call.reference
         self._sends = call.design == "requested"
         self._run = run
         self.early_reply: asyncio.Future[bytes | None] = self.loop.create_future()
         """The reply to a call that was abandoned."""
+
+    @property
+    def task(self) -> TaskReference:
+        """The run, for its audit records."""
+        return TaskReference(self.reference, self._run.record.id, self._run.record.run)
 
     def connection(self) -> Connection:
         """Never called: the call knows its connection."""
@@ -93,6 +100,14 @@ class _RunExchange(IExchange):
         """End the task although its code has not."""
         if not self.early_reply.done():
             self.early_reply.set_result(reply)
+
+
+def task_of(call: ToolCall) -> TaskReference:
+    """Find the run that a call belongs to."""
+    request = call.caller
+    assert isinstance(request, Request)
+    assert isinstance(request.exchange, _RunExchange)
+    return request.exchange.task
 
 
 class _RunConnection(Connection):

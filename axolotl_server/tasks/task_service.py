@@ -3,10 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from axolotl_core.errors import InternalError, InvalidParams, Refused
+from axolotl_core.layers import ToolCall
 from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import (
     ITaskEngine,
@@ -120,26 +121,35 @@ class TaskService(ITaskListener):
 
         A call that has already run in its request is admitted: its quota is charged.
         """
+        if self._layers is not None:
+            submit = partial(self._submit, request, design, ttl_seconds)
+            return await self._layers.admit(request, submit, is_admitted=is_admitted)
+        record = await self._submit(request, design, ttl_seconds)
+        self.runner.origins[record.id] = TaskOrigin(request.exchange.principal, request.connection)
+        return record
+
+    async def _submit(
+        self, request: Request, design: Design, ttl_seconds: float | None, call: ToolCall | None = None
+    ) -> TaskRecord:
         assert request.target is not None
-        assert request.target.binding is not None
-        if self._layers is not None and not is_admitted:
-            await self._layers.admit(request)
+        binding = request.target.binding
+        assert binding is not None
         stored, longest = self.engine.durable, self._settings.ttl_seconds
         submitter = "" if self.runner.tracing is None else self.runner.tracing.current()
+        reference = "" if call is None else call.reference or ""
         task = NewTask(
             self.owner(request, design),
-            request.target.binding.spec.name,
-            TaskCall.of(request, design, stored=stored, submitter=submitter).encode(),
+            binding.spec.name,
+            TaskCall.of(request, design, stored=stored, submitter=submitter, reference=reference).encode(),
             longest if ttl_seconds is None else min(ttl_seconds, longest),
             share_digest(request.exchange.share),
+            None if self._layers is None or call is None else self._layers.key_of(binding, call),
         )
         try:
             record = await self.engine.submit(task)
         except TasksUnavailable as error:
             raise self._unavailable(error) from None
         self._outages.recovered()
-        if not stored:
-            self.runner.origins[record.id] = TaskOrigin(request.exchange.principal, request.connection)
         return record
 
     async def find(self, task_id: str, request: Request, design: Design) -> TaskRecord:
