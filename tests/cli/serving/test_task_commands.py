@@ -1,0 +1,108 @@
+"""`axolotl tasks` and `axolotl worker --health`, as processes, on a SQLite store."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from axolotl_core.task_engine import ITaskRun, NewTask
+from tests.support.peers.wire import raw_exchange, raw_request
+from tests.support.servers.task_engines import KEY, OpenEngine, opened
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+TARGET = "tests/support/containers/note_tools.py:Container"
+
+
+async def begin(url: str, *arguments: str) -> asyncio.subprocess.Process:
+    """Start a command."""
+    environment = {**os.environ, "AXOLOTL_TASKS__URL": url, "AXOLOTL_PROTOCOL__STATE_KEYS": f'["{KEY}"]'}
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    command = sys.executable, "-m", "axolotl_cli", *arguments
+    return await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, env=environment, stdin=nothing, stdout=pipe, stderr=pipe
+    )
+
+
+async def run(url: str, *arguments: str) -> tuple[int | None, str, str]:
+    """Run a command to its end; returns its exit code and what it printed."""
+    process = await begin(url, "tasks", *arguments)
+    output, errors = await process.communicate()
+    return process.returncode, output.decode(), errors.decode()
+
+
+async def never(run: ITaskRun) -> None:
+    raise AssertionError
+
+
+@asynccontextmanager
+async def store(url: str) -> AsyncIterator[OpenEngine]:
+    """The engine of a server that runs no tasks."""
+    async with opened("sqlite", never, works=False, place=url) as engine:
+        yield engine
+
+
+async def test_tasks_are_prepared_listed_shown_and_cancelled(tmp_path: Path) -> None:
+    """The commands see the tasks of all callers, and a cancelled task is cancelled for its server, too."""
+    path = tmp_path / "tasks.db"
+    url = f"sqlite:///{path}"
+    assert await run(url, "prepare") == (0, "The store of tasks is ready.\n", "")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert await run(url, "list") == (0, "", "")
+    async with store(url) as engine:
+        record = await engine.submit(NewTask(b"owner", "note", b"a-secret-call", 60))
+        code, output, _ = await run(url, "list", "--json")
+        assert (code, [task["id"] for task in json.loads(output)]) == (0, [record.id])
+        code, output, _ = await run(url, "show", record.id)
+        assert (code, f"id: {record.id}" in output, "status: working" in output) == (0, True, True)
+        assert "a-secret-call" not in output
+        assert (await run(url, "cancel", record.id))[:2] == (0, "The task is cancelled.\n")
+        found = await engine.find(record.id, b"owner")
+        assert found is not None
+        assert found.status == "cancelled"
+
+
+async def test_a_task_that_does_not_exist(tmp_path: Path) -> None:
+    """Unknown tasks, and settings without a store, end with an error."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    for command in ("show", "cancel"):
+        code, _, errors = await run(url, command, "unknown")
+        assert code == 1
+        assert "There is no task 'unknown'" in errors
+    code, _, errors = await run("redis://host", "list")
+    assert code not in (0, None)
+    assert "tasks.url" in errors
+
+
+async def test_probes_of_a_worker(tmp_path: Path) -> None:
+    """A worker answers probes: alive, ready while it takes tasks, and nothing else."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    worker = await begin(url, "worker", TARGET, "--health", "127.0.0.1:0")
+    try:
+        assert worker.stderr is not None
+        port = None
+        while port is None:
+            line = (await worker.stderr.readline()).decode()
+            assert line
+            found = re.search(r"probes are answered on .*?(\d+)\)", line)
+            port = None if found is None else int(found[1])
+        statuses = {}
+        for path in ("/livez", "/readyz", "/other"):
+            reply = await raw_exchange(port, raw_request(b"", [], method="GET", path=path, host="10.1.2.3"))
+            statuses[path] = reply.status
+        assert statuses == {"/livez": 200, "/readyz": 200, "/other": 404}
+        worker.send_signal(signal.SIGTERM)
+        await worker.communicate()
+        assert worker.returncode == 0
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+            await worker.wait()
