@@ -49,6 +49,7 @@ fuzz: $(DEV) ## Send a million mutated messages (ARGS="--seed 7 --messages 20000
 
 chaos: $(DEV) ## Kill and pause processes, stop Redis, fill the disk and more, under load (ARGS="--rounds 1" for a minute)
 	$(BIN)/python -m tests.chaos $(ARGS)
+	$(if $(ARGS),,AXOLOTL_HARD_TIMES=1 $(BIN)/python -m pytest -q tests/server/tasks/test_hard_times.py)
 
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)

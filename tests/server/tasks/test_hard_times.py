@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,7 +16,7 @@ import pytest
 
 from axolotl_core import Principal
 from axolotl_server import ServerHost
-from tests.support.containers.note_tools import few, lines_of, note, wait
+from tests.support.containers.note_tools import few, hold, lines_of, note, wait
 from tests.support.peers.task_peers import DirectedPeer
 from tests.support.servers.task_engines import KEY, STORES, prepare_store, store_of
 from tests.support.stores.postgres_server import PostgresServer, postgres_database, require_postgres
@@ -104,7 +105,7 @@ async def client(url: str) -> AsyncIterator[DirectedPeer]:
         "tasks": {"url": url, "lease_seconds": LEASE_SECONDS, "maximum": 10_000, "maximum_per_principal": None},
         "protocol": {"state_keys": [KEY]},
     }
-    async with ServerHost(container_of(note, few, wait), flags=flags) as host:
+    async with ServerHost(container_of(note, hold, few, wait), flags=flags) as host:
         await host.begin_tasks(works=False)
         yield await DirectedPeer.connect(host, Principal("ada"))
 
@@ -171,6 +172,23 @@ async def test_tasks_are_cancelled(url: str, tmp_path: Path) -> None:
         states = await ended(peer, *ids)
     assert Counter(state["status"] for state in states) == {"cancelled": CANCELLATIONS}
     assert not [line for line in lines_of(notes) if line.startswith("end")]
+
+
+@ONLY_IN_FULL
+async def test_code_stops_soon_after_a_cancellation(url: str, tmp_path: Path) -> None:
+    """From the cancellation in one process until the code stops in another one, 99 of 100 times at most 100 ms pass."""
+    notes = tmp_path / "notes"
+    cancelled: dict[str, float] = {}
+    async with client(url) as peer, workers(url, 1, concurrency=CANCELLATIONS):
+        ids = await start(peer, "hold", CANCELLATIONS, path=str(notes))
+        await until_lines(notes, CANCELLATIONS)
+        for number, task_id in enumerate(ids):
+            cancelled[str(number)] = time.monotonic()
+            await peer.result("tasks/cancel", {"taskId": task_id})
+            await until_lines(notes, CANCELLATIONS + number + 1)
+    stops = [line.split()[1:] for line in lines_of(notes) if line.startswith("stop")]
+    delays = sorted(float(moment) - cancelled[number] for number, moment in stops)
+    assert delays[len(delays) * 99 // 100 - 1] <= 0.1, delays[-10:]
 
 
 async def test_parked_questions_survive_all_workers(url: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 from dependency_injector import containers, providers
@@ -32,6 +33,17 @@ async def note(path: str, number: int, seconds: float = 0.0) -> int:
     return number
 
 
+@tool(task_support="optional", task_restart="resume")
+async def hold(path: str, number: int) -> int:
+    """Run until it is cancelled, and note when that was, on the clock that all processes share."""
+    write(path, f"begin {number}")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        write(path, f"stop {number} {time.monotonic()}")
+    return number
+
+
 @tool(task_support="optional", task_restart="resume", max_concurrency=3)
 async def few(path: str, number: int) -> int:
     """Run at most three times at once."""
@@ -52,7 +64,7 @@ async def wait(path: str, number: int, context: ToolContext) -> str:
 class Container(containers.DeclarativeContainer):
     """The container."""
 
-    tools = providers.List(providers.Object(note), providers.Object(few), providers.Object(wait))
+    tools = providers.List(*map(providers.Object, (note, hold, few, wait)))
 
 
 def lines_of(path: Path) -> list[str]:
