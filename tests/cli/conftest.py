@@ -28,6 +28,9 @@ class CommandLine:
         file = self.directory / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+        # Python takes a compiled module for the same if size and second are: forget it when the file changes.
+        for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
+            compiled.unlink()
 
 
 class Answer:

@@ -303,8 +303,13 @@ async def test_values_are_kept(kind: str) -> None:
         assert seen == [{"amount": b"step"}, {"amount": b"answer"}]
 
 
-async def test_listeners_hear_of_changes(kind: str) -> None:
+async def test_listeners_hear_of_changes(kind: str, request: pytest.FixtureRequest) -> None:
     """A follower of a task sees its states in order, and the messages of its code."""
+    if kind == "postgres":
+        reason = (
+            "a message that is sent in the last moments of a stored task can get lost: docs/internals/rough-edges.md"
+        )
+        request.node.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
     async def run(run: ITaskRun) -> None:
         run.send(b'{"method":"hello"}')
