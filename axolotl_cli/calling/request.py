@@ -174,7 +174,7 @@ def _how_to_answer(inquiry: Inquiry) -> str:
 
 
 SchemaOf: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
-"""Finds the input schema of a tool; it is empty if there is no such tool, which the server then says."""
+"""Finds the input schema of a tool. It is empty for an unknown tool; the server reports the error."""
 
 Prepare: TypeAlias = Callable[[SchemaOf], Awaitable[Mapping[str, Any]]]
 """Makes the params of a request, which may depend on the server."""
