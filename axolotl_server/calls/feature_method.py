@@ -293,6 +293,8 @@ class FeatureMethod(ABC):
 
     def stopped(self, call: ToolCall) -> None:
         """Give the code of a stopped call a moment to end; then answer its caller without it."""
+        if call not in self._inflight:
+            return  # it ended just before its client left
         request = _request_of(call)
         if call.cancel_reason in _CALLER_LEFT:
             request.finished = True

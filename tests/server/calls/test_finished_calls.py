@@ -12,7 +12,7 @@ import pytest
 
 from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
-from tests.support.object_counts import bulkhead_of
+from tests.support.object_counts import bulkhead_of, holdings
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import Name, container_of
@@ -236,6 +236,30 @@ async def test_every_thread_of_a_call_keeps_its_place() -> None:
             await until(lambda: (bulkhead.running, len(zombies)) == (0, 0))
             ends[:] = [threading.Event(), threading.Event()]
             begun = iter(ends)
+        await client.close()
+
+
+async def test_a_client_that_leaves_at_the_end_of_its_call_leaves_nothing_behind() -> None:
+    """A disconnection that is noticed after the end of a call is ignored."""
+    calls: list[ToolCall] = []
+
+    class Remembering(ILayer):
+        def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+            async def remembered(call: ToolCall) -> Any:
+                calls.append(call)
+                return await call_next(call)
+
+            return remembered
+
+    @tool
+    async def quick() -> str:
+        return "quick"
+
+    async with ServerHost(container_of(quick, layers=[Remembering()])) as host:
+        client = InProcessClient(host.handler)
+        assert (await client.call("quick")).text == "quick"
+        calls[0].stop(CancelReason.DISCONNECT)
+        assert holdings(host) == {}
         await client.close()
 
 
