@@ -18,7 +18,7 @@ from axolotl_core.protocol.wire import error_message
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.header_templates import KnownHeads, RecentHead
-from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest
+from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest, check_framing
 from axolotl_server.messages.connection import start_task
 from axolotl_server.messages.fair_share import Share
 
@@ -29,6 +29,8 @@ _IGNORED: Final[Any] = deque[tuple[bytes, bytes]](maxlen=0)
 _NOT_DIRECT: Final = frozenset({b"expect", b"origin", b"transfer-encoding", b"upgrade"})
 _MAX_PIPELINED: Final = 8
 """How many requests are read ahead while another one is answered."""
+_MAX_PIPELINED_AT_ONCE: Final = 100
+"""How many requests one piece of data may add to those: each takes far more memory than its bytes."""
 _MAX_DISCARDED_BYTES: Final = 16 * 1024 * 1024
 _DISCARD_SECONDS: Final = 2.0
 """How much a client may send after the reply that refuses its request, so that it reads this reply."""
@@ -199,12 +201,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._bytes_without_body += len(data)
         self._piece = data if self.part is None else b""
         try:
-            self.parser.feed_data(data)
+            while data:
+                data = self._feed(data)
             self._check_progress()
-        except httptools.HttpParserUpgrade as upgrade:  # not supported: the request is answered as any other
-            rest = data[upgrade.args[0] :]
-            if rest:
-                self._parse(rest)
         except httptools.HttpParserError as error:
             refusal = error.__context__
             if not isinstance(refusal, HttpRefusal):
@@ -214,6 +213,15 @@ class HttpProtocol(HttpToolsProtocol):
             self.refuse(refusal)
         finally:
             self._piece = b""
+
+    def _feed(self, data: bytes) -> bytes:
+        """Give data to the parser; return what follows a request to upgrade, which is answered as any other."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._piece = b""
+            return data[upgrade.args[0] :]
+        return b""
 
     def _check_progress(self) -> None:
         """Look at what is still incomplete after a piece of data."""
@@ -344,7 +352,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _start_asgi(self, headers: _Pairs) -> None:
         """Start a request that passes through ASGI, after the one that is being answered."""
         version, method = self.parser.get_http_version(), self.parser.get_method().decode("ascii")
-        self._is_chunked = _check_framing(headers, version)
+        self._is_chunked = check_framing(headers, version)
         url = httptools.parse_url(self.url)
         self.scope = {
             "type": "http",
@@ -362,6 +370,8 @@ class HttpProtocol(HttpToolsProtocol):
             "state": {},
         }
         before = None if self.is_idle else self.cycle
+        if len(self.pipeline) >= _MAX_PIPELINED_AT_ONCE:
+            raise HttpRefusal(429, f"Too many requests: at most {_MAX_PIPELINED_AT_ONCE} may wait for another reply")
         self.cycle = AsgiCycle(
             scope=self.scope,
             transport=self.request_transport,
@@ -383,17 +393,3 @@ class HttpProtocol(HttpToolsProtocol):
         self.pipeline.appendleft((self.cycle, self.app))
         if len(self.pipeline) > _MAX_PIPELINED:  # below it, reading goes on, so that the end of the connection is seen
             self.flow.pause_reading()
-
-
-def _check_framing(headers: _Pairs, version: str) -> bool:
-    """Return whether the body is chunked; refuse other versions and codings."""
-    if version not in ("1.1", "1.0"):
-        raise HttpRefusal(505, f"HTTP version not supported: HTTP/{version}; use HTTP/1.1")
-    codings = [value for name, value in headers if name == b"transfer-encoding"]
-    if codings and version == "1.0":
-        raise HttpRefusal(400, "Bad request: HTTP/1.0 has no Transfer-Encoding")
-    if len(codings) > 1:
-        raise HttpRefusal(400, "Bad request: send Transfer-Encoding only once")
-    if codings and codings[0].strip(b" \t").lower() != b"chunked":
-        raise HttpRefusal(501, "Not implemented: the only supported Transfer-Encoding is chunked")
-    return bool(codings)

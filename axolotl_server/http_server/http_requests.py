@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -10,13 +10,27 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.asgi.http import Send, send_json
+from axolotl_server.asgi.http import HttpRefusal, Send, send_json
 from axolotl_server.messages.replies import hide_internal
 
 if TYPE_CHECKING:
     from axolotl_server.http_server.http_protocol import HttpProtocol
 
 _log: Final = logging.getLogger("axolotl")
+
+
+def check_framing(headers: Sequence[tuple[bytes, bytes]], version: str) -> bool:
+    """Return whether the body is chunked; refuse other versions and codings."""
+    if version not in ("1.1", "1.0"):
+        raise HttpRefusal(505, f"HTTP version not supported: HTTP/{version}; use HTTP/1.1")
+    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    if codings and version == "1.0":
+        raise HttpRefusal(400, "Bad request: HTTP/1.0 has no Transfer-Encoding")
+    if len(codings) > 1:
+        raise HttpRefusal(400, "Bad request: send Transfer-Encoding only once")
+    if codings and codings[0].strip(b" \t").lower() != b"chunked":
+        raise HttpRefusal(501, "Not implemented: the only supported Transfer-Encoding is chunked")
+    return bool(codings)
 
 
 async def answer_failure(cycle: "RequestResponseCycle | DirectRequest", error: Exception) -> None:

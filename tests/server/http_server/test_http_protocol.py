@@ -1,14 +1,15 @@
 """The HTTP protocol of a connection: what a client may send, and in which form."""
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from tests.support.peers.wire import call, connection, mirrored, raw_exchange, raw_request, read_reply
-from tests.support.servers.serving import HttpServer, serving
-from tests.support.tools import Echo, container_of
+from tests.support.servers.serving import HttpServer, serving, until
+from tests.support.tools import Echo, Probe, container_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -94,6 +95,26 @@ async def test_headers_are_counted(server: HttpServer, count: int, status: int) 
     more = b"".join(b"X-%d: y\r\n" % number for number in range(count - len(HEADERS) - 2))
     reply = await raw_exchange(server.port, with_head(b"%bContent-Length: %d" % (more, len(BODY))))
     assert reply.status == status
+
+
+@pytest.mark.parametrize("line", [b"", b"Upgrade: x\r\nConnection: upgrade\r\n"])
+async def test_requests_that_wait_for_a_reply_are_limited(line: bytes) -> None:
+    """Only a hundred requests wait for the reply to another one, even if thousands arrive at once."""
+    probe, small = Probe(), b"GET / HTTP/1.1\r\n%b\r\n" % line
+    async with serving(container_of(probe)) as server, connection(server.port) as (reader, writer):
+        writer.write(raw_request(call("probe"), mirrored(name="probe").items()))
+        await probe.started.wait()
+        tracemalloc.start()
+        try:
+            writer.write(small * (200_000 // len(small)))
+            await until(lambda: server.app.refused.get(429) == 1)
+            assert tracemalloc.get_traced_memory()[1] < 4 * 1024 * 1024
+        finally:
+            tracemalloc.stop()
+        probe.release.set()
+        statuses = [(await read_reply(reader)).status for _ in range(102)]
+        assert statuses == [200, *[421] * 100, 429]
+        assert await is_closed(reader)
 
 
 async def test_limits_are_settings() -> None:
