@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from axolotl_cli.text import escape_controls
+from axolotl_cli.text import escape_controls, escape_json
 
 _WIDE = 10_000
 """The width of output that is not a terminal, so that no line is broken."""
@@ -31,9 +31,14 @@ def show(*parts: RenderableType) -> None:
         typer.echo(line.rstrip())
 
 
+def plain(text: str, style: str = "") -> Text:
+    """Make text for `show`; a terminal shows control sequences in it instead of obeying them."""
+    return Text(escape_controls(text), style)
+
+
 def print_json(value: Any) -> None:
-    """Print JSON, with colors on a terminal."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    """Print JSON, with colors on a terminal; control characters are escaped in the way of JSON."""
+    text = escape_json(json.dumps(value, indent=2, ensure_ascii=False))
     console = Console()
     if console.is_terminal:
         console.print_json(text, ensure_ascii=False)
@@ -47,7 +52,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     made.columns[0].no_wrap = True
     made.columns[0].style = "cyan"
     for row in rows:
-        made.add_row(*(Text(escape_controls(cell)) for cell in row))
+        made.add_row(*map(plain, row))
     return made
 
 

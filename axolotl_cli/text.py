@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from axolotl_server.calls.binding import Binding
     from axolotl_server.host import ServerHost
 
-_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_CONTROLS_WITHIN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_NEVER_SHOWN: Final = "\x7f-\x9f\u2028-\u202e\u2066-\u2069"
+"""Control characters outside ASCII, line separators, and characters that reverse the direction of a line."""
+_CONTROLS: Final = re.compile(f"[\x00-\x1f{_NEVER_SHOWN}]")
+_CONTROLS_WITHIN_LINES: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_NEVER_SHOWN}]")
+_CONTROLS_IN_JSON: Final = re.compile(f"[{_NEVER_SHOWN}]")
 
 
 def one_line(text: str) -> str:
@@ -26,6 +29,11 @@ def one_line(text: str) -> str:
 def escape_controls(text: str) -> str:
     """Escape control characters except line breaks and tabs."""
     return _CONTROLS_WITHIN_LINES.sub(_escape, text)
+
+
+def escape_json(text: str) -> str:
+    """Escape the control characters that JSON may contain, so that it means the same."""
+    return _CONTROLS_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _escape(match: re.Match[str]) -> str:

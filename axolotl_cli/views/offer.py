@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from axolotl_cli.output import seconds, show
+from axolotl_cli.output import plain, seconds, show
 from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
@@ -193,8 +193,8 @@ def _server(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
         "limits": f"{seconds(limits['timeout_seconds'])} per call, {limits['max_inflight']} concurrent calls, "
         f"{limits['threads']} threads, {limits['max_message_bytes']} bytes per message",
     }
-    heading = Text.assemble((f"{server['name']} {server['version']}", "bold"), f"  {server['title'] or ''}")
-    return heading, _facts({name: Text(value) for name, value in facts.items() if value})
+    heading = plain(f"{server['name']} {server['version']}", "bold") + plain(f"  {server['title'] or ''}")
+    return heading, _facts({name: plain(value) for name, value in facts.items() if value})
 
 
 def _remote(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
@@ -204,17 +204,17 @@ def _remote(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
         "revision": report["revision"],
         "capabilities": ", ".join(report["capabilities"]),
     }
-    heading = Text.assemble((f"{server['name']} {server['version']}", "bold"), f"  {server['title'] or ''}")
-    return heading, _facts({name: Text(value) for name, value in facts.items() if value})
+    heading = plain(f"{server['name']} {server['version']}", "bold") + plain(f"  {server['title'] or ''}")
+    return heading, _facts({name: plain(value) for name, value in facts.items() if value})
 
 
 def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mapping[str, RenderableType]]]:
     for tool in report["tools"]:
         output = tool["output_schema"]
-        page: dict[str, RenderableType] = {"page": Text(tool["app"])} if tool["app"] else {}
+        page: dict[str, RenderableType] = {"page": plain(tool["app"])} if tool["app"] else {}
         schemas = {
             "input": _schema(tool["input_schema"]),
-            "output": _schema(output) if output else Text("content without a schema"),
+            "output": _schema(output) if output else plain("content without a schema"),
         }
         yield _heading(tool["name"], tool), {**_common_facts(tool), **page, **schemas}
     for prompt in report["prompts"]:
@@ -233,34 +233,40 @@ def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mappi
 
 def _files(skill: Mapping[str, Any]) -> RenderableType:
     if skill["resources"] == "dynamic":
-        return Text("dynamic")
+        return plain("dynamic")
     grid = Table.grid(padding=(0, 2))
     for file in skill["resources"]:
-        grid.add_row(Text(file["uri"], "cyan"), Text(f"{file['size']} bytes"), Text(file["digest"][:19] + "…", "dim"))
+        grid.add_row(
+            plain(file["uri"], "cyan"), plain(f"{file['size']} bytes"), plain(file["digest"][:19] + "…", "dim")
+        )
     return grid
 
 
 def _heading(name: str, feature: Mapping[str, Any], kind: str = "") -> Text:
     return Text("  ").join(
-        [Text(name, "bold cyan"), *map(Text, filter(None, [feature["title"]])), *([Text(kind, "dim")] if kind else [])]
+        [
+            plain(name, "bold cyan"),
+            *map(plain, filter(None, [feature["title"]])),
+            *([plain(kind, "dim")] if kind else []),
+        ]
     )
 
 
 def _readable(feature: Mapping[str, Any], size: str = "") -> dict[str, RenderableType]:
-    described = {"name": Text(feature["name"]), **_common_facts(feature)}
-    return {**described, "type": Text((feature["mime_type"] or "known when it is read") + size)}
+    described = {"name": plain(feature["name"]), **_common_facts(feature)}
+    return {**described, "type": plain((feature["mime_type"] or "known when it is read") + size)}
 
 
 def _common_facts(feature: Mapping[str, Any]) -> dict[str, RenderableType]:
-    description = {"description": Text(feature["description"] or "–")}
+    description = {"description": plain(feature["description"] or "–")}
     if "limits" not in feature:
         return {**description}
     layers = [layer.rpartition(".")[2] for layer in feature["layers"]]
     return {
         **description,
-        "tool set": Text(feature["toolset"] or "–"),
-        "limits": Text(_limits(feature["limits"], coercible="input_schema" in feature)),
-        "layers": Text(" → ".join(layers) or "–"),
+        "tool set": plain(feature["toolset"] or "–"),
+        "limits": plain(_limits(feature["limits"], coercible="input_schema" in feature)),
+        "layers": plain(" → ".join(layers) or "–"),
     }
 
 
@@ -277,11 +283,14 @@ def _limits(limits: Mapping[str, Any], *, coercible: bool) -> str:
 def _schema(schema: Mapping[str, Any]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="cyan", no_wrap=True)
-    lines = list(outline(schema))
+    try:
+        lines = list(outline(schema))
+    except (AttributeError, KeyError, TypeError):  # a server elsewhere may list anything
+        return plain("not a valid schema")
     is_described = any(description for _, _, description in lines)  # an empty column would cut off the one before it
     for name, kind, description in lines:
-        grid.add_row(Text(name), Text(kind), *([Text(description, "dim")] if is_described else []))
-    return grid if lines else Text("none")
+        grid.add_row(plain(name), plain(kind), *([plain(description, "dim")] if is_described else []))
+    return grid if lines else plain("none")
 
 
 def _facts(facts: Mapping[str, RenderableType]) -> RenderableType:

@@ -37,16 +37,25 @@ def _presence(schema: Mapping[str, Any], required: bool) -> str:
     return "" if required else ", optional"
 
 
-def _type_of(schema: Any, root: Mapping[str, Any]) -> str:
+_MAX_NESTING: Final = 4
+_MAX_PARTS: Final = 20
+"""How deep a type is described, and how many of its alternatives: references may form a cycle, or a huge tree."""
+
+
+def _type_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
+    if depth > _MAX_NESTING:
+        return "…"
     resolved = resolve(schema, root)
     if "const" in resolved or "enum" in resolved:
         values = resolved.get("enum") or [resolved["const"]]
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
     for keyword in ("anyOf", "oneOf"):
         if keyword in resolved:
-            return " | ".join(dict.fromkeys(_type_of(part, root) for part in resolved[keyword]))
+            parts = resolved[keyword]
+            shown = dict.fromkeys(_type_of(part, root, depth + 1) for part in parts[:_MAX_PARTS])
+            return " | ".join([*shown, *(["…"] if len(parts) > _MAX_PARTS else [])])
     if resolved.get("type") == "array" and "items" in resolved:
-        return f"array of {_type_of(resolved['items'], root)}"
+        return f"array of {_type_of(resolved['items'], root, depth + 1)}"
     kind = resolved.get("type", "anything")
     return kind if isinstance(kind, str) else " | ".join(kind)
 

@@ -43,6 +43,62 @@ class _Locked(BaseHTTPRequestHandler):
         pass
 
 
+_SEQUENCES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+
+
+class _Malicious(BaseHTTPRequestHandler):
+    """Answers every request with texts that a terminal would obey, and with schemas that are cycles or none at all."""
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        cycle = {"anyOf": [{"$ref": "#/$defs/one"}] * 3 + [{"const": _SEQUENCES}]}
+        schema = {"type": "object", "properties": {_SEQUENCES: {"$ref": "#/$defs/one"}}, "$defs": {"one": cycle}}
+        texts = {"name": _SEQUENCES, "title": _SEQUENCES, "description": _SEQUENCES}
+        result = {
+            "resultType": "complete",
+            "supportedVersions": [REVISION_NAMES[-1]],
+            "capabilities": {"tools": {}, "resources": {}, _SEQUENCES: {}},
+            "instructions": _SEQUENCES,
+            "_meta": {"io.modelcontextprotocol/serverInfo": {**texts, "version": _SEQUENCES}},
+            "tools": [{**texts, "inputSchema": schema}, {"name": "other", "inputSchema": {"type": [5]}}],
+            "resources": [{**texts, "uri": _SEQUENCES, "mimeType": _SEQUENCES}],
+            "resourceTemplates": [{**texts, "uriTemplate": _SEQUENCES}],
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }
+        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *values: object) -> None:
+        pass
+
+
+@pytest.fixture
+def malicious() -> Iterator[str]:
+    """The URL of a server that attacks the terminal."""
+    with HTTPServer(("127.0.0.1", 0), _Malicious) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("command", ["list", "inspect", "list --json", "inspect --json"])
+def test_control_sequences(cli: CommandLine, malicious: str, command: str) -> None:
+    """A terminal gets no control characters from a server, nor those that reverse a line, whatever its lists say."""
+    shown = cli(*command.split(), "--url", malicious)
+    assert shown.code == 0, shown.stderr
+    assert "owned" in shown.stdout
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown.stdout + shown.stderr)
+    if "--json" in command:
+        assert json.loads(shown.stdout)["tools"][0]["name"] == _SEQUENCES
+
+
 @pytest.fixture
 def locked() -> Iterator[tuple[str, list[str | None]]]:
     """The URL of a server that rejects every token, and the tokens that it got."""

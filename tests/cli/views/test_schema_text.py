@@ -31,6 +31,17 @@ def test_types(schema: dict[str, Any], words: str) -> None:
     assert [kind for _, kind, _ in outline(whole)] == [words]
 
 
+def test_cycles() -> None:
+    """A type that contains itself, and one with very many alternatives, are cut."""
+    cycle = {"type": "array", "items": {"$ref": "#/$defs/tree"}}
+    tree = {f"level{n}": {"anyOf": [{"$ref": f"#/$defs/level{n + 1}"}, {"const": n}] * 30} for n in range(30)}
+    properties = {"tree": {"$ref": "#/$defs/tree"}, "wide": {"$ref": "#/$defs/level0"}}
+    whole = {"type": "object", "properties": properties, "$defs": {"tree": cycle, **tree}}
+    shown = {name: kind for name, kind, _ in outline(whole)}
+    assert shown["tree"] == "array of array of array of array of array of …, optional"
+    assert shown["wide"].endswith("| …, optional")
+
+
 def test_optional() -> None:
     """An optional property is marked."""
     assert list(outline({"type": "object", "properties": {"value": {"type": "string", "description": "What."}}})) == [
