@@ -1,5 +1,6 @@
 """The objects and limits that all HTTP connections of a server share."""
 
+from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
@@ -33,6 +34,8 @@ class ConnectionState(ServerState):
         self._max_connections = max_connections
         self._max_per_address = settings.max_connections_per_address
         self._by_share: dict[Share, int] = {}
+        self._handshakes: Counter[Share | None] = Counter()
+        self._handshaking = 0
 
     def set_headers(self, headers: Headers) -> None:
         """Set the headers of every response."""
@@ -66,7 +69,26 @@ class ConnectionState(ServerState):
     @property
     def is_flooded(self) -> bool:
         """Whether even connections that are refused are too many."""
-        return len(self.connections) > self._max_connections * 9 // 8
+        return len(self.connections) > _with_refused(self._max_connections)
+
+    def begin_handshake(self, share: Share | None) -> bool:
+        """Count a connection that is not encrypted yet; return False if there are too many even to refuse them."""
+        if len(self.connections) + self._handshaking >= _with_refused(self._max_connections):
+            return False
+        limit = self._max_per_address
+        if share is not None and limit is not None:
+            if self._by_share.get(share, 0) + self._handshakes[share] >= _with_refused(limit):
+                return False
+        self._handshakes[share] += 1
+        self._handshaking += 1
+        return True
+
+    def end_handshake(self, share: Share | None) -> None:
+        """Stop counting a connection that is encrypted now, or has ended."""
+        self._handshaking -= 1
+        self._handshakes[share] -= 1
+        if not self._handshakes[share]:
+            del self._handshakes[share]
 
     def leave(self, share: Share | None) -> None:
         """Stop counting a connection."""
@@ -74,6 +96,11 @@ class ConnectionState(ServerState):
             self._by_share[share] -= 1
             if not self._by_share[share]:
                 del self._by_share[share]
+
+
+def _with_refused(limit: int) -> int:
+    """Give the number of connections with those that are refused: some may wait for their refusal."""
+    return limit * 9 // 8
 
 
 def _too_many(reason: str) -> HttpRefusal:

@@ -68,12 +68,29 @@ class UvicornServer:
 
     async def attach(self, accepted: socket.socket) -> None:
         """Serve a connection that was accepted elsewhere."""
-        loop = asyncio.get_running_loop()
         accepted.setblocking(False)
         try:
-            await loop.connect_accepted_socket(self._make_protocol, accepted, **self._tls)
+            if self._tls["ssl"] is None:
+                await self._connect(accepted)
+            else:
+                await self._encrypt(accepted)
         except OSError:  # the client has left, or does not speak TLS
             accepted.close()
+
+    async def _encrypt(self, accepted: socket.socket) -> None:
+        """Serve a connection after its handshake, which counts as a connection: it holds a file descriptor."""
+        address = accepted.getpeername() if accepted.family in (socket.AF_INET, socket.AF_INET6) else None
+        share = self.state.share_of(None if address is None else address[0])
+        if not self.state.begin_handshake(share):
+            accepted.close()
+            return
+        try:
+            await self._connect(accepted)
+        finally:
+            self.state.end_handshake(share)
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, accepted, **self._tls)
 
     def close_after_replies(self) -> None:
         """Close each connection after its next reply, so that the client's next request goes to another server."""

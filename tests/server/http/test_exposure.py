@@ -4,7 +4,8 @@ import asyncio
 import datetime
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.http.assembly import check_exposure, prepare, tls_context
+from axolotl_server.http_server import connection_limits
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
-from tests.support.peers.wire import mirrored, raw_exchange, raw_request
+from tests.support.peers.wire import connection, mirrored, raw_exchange, raw_request
 from tests.support.servers.authenticated_server import DISCOVER, container, gated
+from tests.support.servers.serving import PATIENCE_SECONDS
 
 KEY = {"api_keys": {"ci": {"hash": f"sha256:{'0' * 64}"}}}
 
@@ -133,23 +136,35 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return Papers(tmp_path_factory.mktemp("papers"))
 
 
-async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) -> httpx2.Response:
-    """Serve one request with TLS."""
+@asynccontextmanager
+async def encrypted(http: Mapping[str, Any]) -> AsyncIterator[int]:
+    """Serve with TLS, and give the port."""
     async with ServerHost(container(), flags={"http": http}) as host:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         running = asyncio.ensure_future(serve_http(host, listener))
-        context = ssl.create_default_context(cafile=papers.path("authority"))
-        if client is not None:
-            context.load_cert_chain(papers.path(client))
         try:
-            async with httpx2.AsyncClient(verify=context, trust_env=False) as http_client:
-                url = f"https://127.0.0.1:{listener.getsockname()[1]}/mcp"
-                return await http_client.post(url, content=DISCOVER, headers=mirrored("server/discover"))
+            yield listener.getsockname()[1]
         finally:
             host.stop_signal.set()
             await running
+
+
+async def asked(port: int, papers: Papers, client: str | None) -> httpx2.Response:
+    """Send one request with TLS."""
+    context = ssl.create_default_context(cafile=papers.path("authority"))
+    if client is not None:
+        context.load_cert_chain(papers.path(client))
+    async with httpx2.AsyncClient(verify=context, trust_env=False) as http_client:
+        url = f"https://127.0.0.1:{port}/mcp"
+        return await http_client.post(url, content=DISCOVER, headers=mirrored("server/discover"))
+
+
+async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) -> httpx2.Response:
+    """Serve one request with TLS."""
+    async with encrypted(http) as port:
+        return await asked(port, papers, client)
 
 
 async def test_tls(papers: Papers) -> None:
@@ -157,6 +172,28 @@ async def test_tls(papers: Papers) -> None:
     reply = await exchange(papers, {"tls_certificate": papers.path("server")}, None)
     assert reply.status_code == 200
     assert reply.json()["result"]["supportedVersions"]
+
+
+@pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_address"])
+async def test_handshakes_count_as_connections(papers: Papers, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that do not finish their handshake cannot take more file descriptors than connections may have."""
+    monkeypatch.setattr(connection_limits, "share_of_address", lambda address: (address,))
+    async with encrypted({"tls_certificate": papers.path("server"), limit: 8}) as port, AsyncExitStack() as stack:
+        silent = [await stack.enter_async_context(connection(port)) for _ in range(20)]
+        reading = [asyncio.ensure_future(reader.read()) for reader, _ in silent]
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for closed in reading[9:]:
+                with suppress(ConnectionResetError):
+                    assert await closed == b""
+        assert not any(open_.done() for open_ in reading[:9])
+        for _, writer in silent:
+            writer.close()
+        await asyncio.wait(reading)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                with suppress(httpx2.TransportError):  # until the server has noticed that they left
+                    assert (await asked(port, papers, None)).status_code == 200
+                    return
 
 
 async def test_certificates_of_clients(papers: Papers) -> None:
