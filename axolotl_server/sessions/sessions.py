@@ -217,7 +217,9 @@ def _events(settings: SessionSettings, given: IEventStore | None) -> IEventStore
     """Choose the event store; None if streams cannot be resumed."""
     if not settings.resumable:
         return None
-    return MemoryEventStore(settings.max_events, settings.max_event_bytes) if given is None else given
+    if given is not None:
+        return given
+    return MemoryEventStore(settings.max_events, settings.max_event_bytes, settings.max_total_event_bytes)
 
 
 def _redis_sessions(

@@ -172,6 +172,8 @@ class SessionSettings(Section):
     """How many messages are kept per session. The oldest are dropped first."""
     max_event_bytes: PositiveInt = 4 * 1024 * 1024
     """How many bytes of messages are kept per session."""
+    max_total_event_bytes: PositiveInt = 64 * 1024 * 1024
+    """How many bytes of messages are kept in memory for all sessions. The session with the most loses its oldest."""
     retry_seconds: PositiveFloat = 1.0
     """When a client should reconnect after the server has closed its stream."""
     directory: Path | None = None

@@ -1,4 +1,4 @@
-"""Event store in memory, with a maximum number and size of events per session."""
+"""Event store in memory, with a maximum number and size of events per session and in total."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -15,22 +15,25 @@ class _SessionLog:
     def __init__(self) -> None:
         self.events: OrderedDict[int, tuple[str, bytes]] = OrderedDict()
         self.last = 0
-        self._bytes = 0
+        self.bytes = 0
 
     def add(self, stream: str, message: bytes) -> int:
         self.last += 1
         self.events[self.last] = (stream, message)
-        self._bytes += len(message)
+        self.bytes += len(message)
         return self.last
 
     def shrink(self, max_events: int, max_bytes: int) -> None:
-        while len(self.events) > max_events or self._bytes > max_bytes:
-            _, (_, message) = self.events.popitem(last=False)
-            self._bytes -= len(message)
+        while len(self.events) > max_events or self.bytes > max_bytes:
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        _, (_, message) = self.events.popitem(last=False)
+        self.bytes -= len(message)
 
     def remove(self, stream: str) -> None:
         for number in [number for number, (owner, _) in self.events.items() if owner == stream]:
-            self._bytes -= len(self.events.pop(number)[1])
+            self.bytes -= len(self.events.pop(number)[1])
 
     def after(self, stream: str, number: int) -> list[StoredEvent] | None:
         own = {kept: message for kept, (owner, message) in self.events.items() if owner == stream}
@@ -43,11 +46,16 @@ class _SessionLog:
 
 
 class MemoryEventStore(IEventStore):
-    """Keeps the newest events of each session; the number of sessions is limited elsewhere."""
+    """Keeps the newest events of each session; the number of sessions is limited elsewhere.
 
-    def __init__(self, max_events: int, max_bytes: int) -> None:
+    Above the limit for all sessions, the session with the most bytes loses its oldest event.
+    """
+
+    def __init__(self, max_events: int, max_bytes: int, max_total_bytes: int | None = None) -> None:
         self._max_events = max_events
         self._max_bytes = max_bytes
+        self._max_total_bytes = max_total_bytes
+        self._total_bytes = 0
         self._sessions: dict[str, _SessionLog] = {}
 
     def __len__(self) -> int:
@@ -56,8 +64,12 @@ class MemoryEventStore(IEventStore):
     async def append(self, session: str, stream: str, message: bytes) -> str:
         """Keep a message; of one that exceeds the limit by itself, only the ID is kept."""
         log = self._sessions.setdefault(session, _SessionLog())
+        before = log.bytes
         number = log.add(stream, message if len(message) <= self._max_bytes else b"")
         log.shrink(self._max_events, self._max_bytes)
+        self._total_bytes += log.bytes - before
+        while self._max_total_bytes is not None and self._total_bytes > self._max_total_bytes:
+            self._drop_one()
         return str(number)
 
     async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
@@ -67,7 +79,19 @@ class MemoryEventStore(IEventStore):
         return log.after(stream, int(event_id))
 
     async def forget(self, session: str, stream: str | None = None) -> None:
+        log = self._sessions.get(session)
+        if log is None:
+            return
+        before = log.bytes
         if stream is None:
-            self._sessions.pop(session, None)
-        elif session in self._sessions:
-            self._sessions[session].remove(stream)
+            del self._sessions[session]
+            self._total_bytes -= before
+        else:
+            log.remove(stream)
+            self._total_bytes += log.bytes - before
+
+    def _drop_one(self) -> None:
+        largest = max(self._sessions.values(), key=lambda log: log.bytes)
+        before = largest.bytes
+        largest.drop_oldest()
+        self._total_bytes += largest.bytes - before

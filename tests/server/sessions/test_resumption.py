@@ -6,10 +6,10 @@ import pytest
 from axolotl_core import SchemaTool
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client
-from tests.support.peers.wire import message
+from tests.support.peers.wire import call, message
 from tests.support.scenarios.resumable_calls import Talker, client, said, server, store, talk, talker
 from tests.support.servers.serving import HttpServer, serving, until
-from tests.support.tools import container_of
+from tests.support.tools import Echo, container_of
 
 __all__ = ["client", "server", "store", "talker"]
 
@@ -205,6 +205,41 @@ async def test_expiry_drops_events(server: HttpServer, client: Client, talker: T
     session.last_used -= 100_000
     server.app.sessions._drop_idle()
     await until(lambda: not len(store))
+
+
+async def test_events_of_all_sessions_are_bounded(http: httpx2.AsyncClient) -> None:
+    """Above the limit for all sessions, the one with the most bytes loses its oldest reply; sessions that end make room."""
+    settings = {"sessions": {"stream_replies": True, "max_total_event_bytes": 10_000}}
+    async with serving(container_of(Echo()), settings) as server:
+        small, large = Client(http, server.url), Client(http, server.url)
+        kept = {small: await replies_of(small, 1_000), large: await replies_of(large, 4_000, 4_000)}
+        assert await replayed(small, kept[small][0]) == 1
+        assert await replayed(large, kept[large][0]) == 1
+        kept[large] += await replies_of(large, 4_000, begins=False)
+        assert await replayed(small, kept[small][0]) == 1
+        assert [await replayed(large, primed) for primed in kept[large]] == [None, 1, 1]
+        await large.end()
+        assert await replayed(small, (await replies_of(small, 8_000, begins=False))[0]) == 1
+
+
+async def replies_of(client: Client, *sizes: int, begins: bool = True) -> list[str]:
+    """Get replies of these sizes; return where the stream of each begins."""
+    if begins:
+        await client.begin()
+    places = []
+    for size in sizes:
+        async with client.calling(call("echo", {"text": "x" * size}, handshake=True)) as stream:
+            places.append(str((await stream.take()).id))
+            await stream.rest()
+    return places
+
+
+async def replayed(client: Client, place: str) -> int | None:
+    """Resume a stream; return the number of its messages, or None if it is not known any more."""
+    async with client.listen(**{"Last-Event-ID": place}) as response:
+        if response.status_code != 200:
+            return None
+        return (await response.aread()).count(b"data: {")
 
 
 async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talker: Talker) -> None:
