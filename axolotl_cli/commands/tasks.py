@@ -7,6 +7,7 @@ import typer
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile
+from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:
     from axolotl_core.task_engine import ITaskEngine, TaskRecord
@@ -47,7 +48,8 @@ def list_tasks(
         _print_json([_described(record) for record in records])
         return
     for record in records:
-        typer.echo(f"{record.number:>6}  {record.id}  {record.status:<14}  {record.created_at}  {record.tool}")
+        line = f"{record.number:>6}  {record.id}  {record.status:<14}  {record.created_at}  {record.tool}"
+        typer.echo(one_line(line))
 
 
 @tasks.command("show")
@@ -71,7 +73,7 @@ def show(
         _print_json(described)
         return
     for name, value in described.items():
-        typer.echo(f"{name}: {value}")
+        typer.echo(one_line(f"{name}: {value}"))
 
 
 @tasks.command("cancel")

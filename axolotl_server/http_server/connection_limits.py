@@ -75,10 +75,9 @@ class ConnectionState(ServerState):
         """Count a connection that is not encrypted yet; return False if there are too many even to refuse them."""
         if len(self.connections) + self._handshaking >= _with_refused(self._max_connections):
             return False
-        limit = self._max_per_address
-        if share is not None and limit is not None:
-            if self._by_share.get(share, 0) + self._handshakes[share] >= _with_refused(limit):
-                return False
+        limit, of_share = self._max_per_address, self._handshakes[share]
+        if share is not None and limit is not None and self._by_share.get(share, 0) + of_share >= _with_refused(limit):
+            return False
         self._handshakes[share] += 1
         self._handshaking += 1
         return True

@@ -18,7 +18,7 @@ from axolotl_core.protocol.wire import error_message
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.header_templates import KnownHeads, RecentHead
-from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest, check_framing
+from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest, check_framing, check_target
 from axolotl_server.messages.connection import start_task
 from axolotl_server.messages.fair_share import Share
 
@@ -354,6 +354,7 @@ class HttpProtocol(HttpToolsProtocol):
         version, method = self.parser.get_http_version(), self.parser.get_method().decode("ascii")
         self._is_chunked = check_framing(headers, version)
         url = httptools.parse_url(self.url)
+        check_target(self.url, headers)
         self.scope = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -15,6 +16,8 @@ from axolotl_server.messages.replies import hide_internal
 
 if TYPE_CHECKING:
     from axolotl_server.http_server.http_protocol import HttpProtocol
+
+_PATH: Final = re.compile(rb"[/?#]")
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -31,6 +34,15 @@ def check_framing(headers: Sequence[tuple[bytes, bytes]], version: str) -> bool:
     if codings and codings[0].strip(b" \t").lower() != b"chunked":
         raise HttpRefusal(501, "Not implemented: the only supported Transfer-Encoding is chunked")
     return bool(codings)
+
+
+def check_target(target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse a target with another host than the header, at which the checks of hosts look."""
+    if target.startswith(b"/") or b"://" not in target:
+        return
+    authority = _PATH.split(target.partition(b"://")[2], 1)[0].lower()
+    if authority not in (value.lower() for name, value in headers if name == b"host"):
+        raise HttpRefusal(400, "Bad request: the target of the request and its header Host name different servers")
 
 
 async def answer_failure(cycle: "RequestResponseCycle | DirectRequest", error: Exception) -> None:

@@ -70,6 +70,16 @@ async def test_tasks_are_prepared_listed_shown_and_cancelled(tmp_path: Path) -> 
         assert found.status == "cancelled"
 
 
+async def test_control_sequences(tmp_path: Path) -> None:
+    """A terminal shows control sequences in a task instead of obeying them."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    async with store(url) as engine:
+        record = await engine.submit(NewTask(b"owner", "note\x1b[2J\n1  forged", b"", 60))
+        for command in (("list",), ("show", record.id)):
+            code, output, _ = await run(url, *command)
+            assert (code, "note\\x1b[2J\\n1  forged" in output) == (0, True)
+
+
 async def test_a_task_that_does_not_exist(tmp_path: Path) -> None:
     """Unknown tasks, and settings without a store, end with an error."""
     url = f"sqlite:///{tmp_path}/tasks.db"

@@ -1,6 +1,7 @@
 """The HTTP protocol of a connection: what a client may send, and in which form."""
 
 import asyncio
+import re
 import tracemalloc
 from collections.abc import AsyncIterator
 
@@ -178,6 +179,24 @@ async def test_other_versions_are_refused(server: HttpServer, version: bytes, st
     """Only HTTP/1.1 and HTTP/1.0 are served."""
     reply = await raw_exchange(server.port, with_head(version, instead_of=b"HTTP/1.1"))
     assert reply.status == status
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (b"http://127.0.0.1/mcp", 200),
+        (b"http://127.0.0.1/mcp?a=http://evil.example/", 200),
+        (b"http://evil.example/mcp", 400),
+        (b"http://evil.example?/mcp", 400),
+        (b"http://127.0.0.1@evil.example/mcp", 400),
+        (b"/mcp?a=http://evil.example/", 200),
+    ],
+)
+async def test_a_target_names_the_host_of_its_header(server: HttpServer, target: bytes, status: int) -> None:
+    """A target in absolute form has the host that the header has, which is the one that is checked."""
+    request = with_head(b"Content-Length: %d" % len(BODY)).replace(b"POST /mcp ", b"POST %b " % target, 1)
+    request = re.sub(rb"Host: [^\r]*", b"Host: 127.0.0.1", request)
+    assert (await raw_exchange(server.port, request)).status == status
 
 
 async def test_the_first_version_has_no_chunks(server: HttpServer) -> None:

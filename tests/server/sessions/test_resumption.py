@@ -208,7 +208,7 @@ async def test_expiry_drops_events(server: HttpServer, client: Client, talker: T
 
 
 async def test_events_of_all_sessions_are_bounded(http: httpx2.AsyncClient) -> None:
-    """Above the limit for all sessions, the one with the most bytes loses its oldest reply; sessions that end make room."""
+    """Above the limit for all sessions, the one with the most bytes loses its oldest reply; ended ones make room."""
     settings = {"sessions": {"stream_replies": True, "max_total_event_bytes": 10_000}}
     async with serving(container_of(Echo()), settings) as server:
         small, large = Client(http, server.url), Client(http, server.url)
