@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 import sqlite3
+import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -130,6 +131,7 @@ class SqliteTasks(ITaskDatabase):
         """Receive the datagrams of other processes; without sockets, look for changes more often."""
         try:
             self._sockets.mkdir(mode=0o700, exist_ok=True)
+            _check_owned(self._sockets)
             own = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             own.bind(str(self._own))
         except (OSError, AttributeError) as error:
@@ -165,7 +167,7 @@ class SqliteTasks(ITaskDatabase):
             return
         with suppress(OSError):
             for path in self._sockets.iterdir():
-                if path.name != self._own.name:
+                if path.name != self._own.name and path.is_socket():
                     self._send(message, path)
 
     def _send(self, message: bytes, path: Path) -> None:
@@ -182,6 +184,13 @@ def _make_private(path: Path) -> None:
     """Create the file so that only its owner can read it; the files beside it get the same mode from SQLite."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     os.close(descriptor)
+
+
+def _check_owned(directory: Path) -> None:
+    """Raise PermissionError for a directory that somebody else has made: what is not in use there is deleted."""
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise PermissionError(f"{directory} is a link, or belongs to another user")
 
 
 def refuse_network_file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> None:

@@ -278,3 +278,19 @@ def _change(path: Path, column: str, change: str, mine: str, hers: str) -> None:
                 changed = pickled
             database.execute(f"update tasks set {column} = ? where id = ?", (changed, task_id))
         database.commit()
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+async def test_only_our_own_sockets_are_removed(tmp_path: Path, is_link: bool) -> None:
+    """A directory for sockets that is a link is not used, and nothing but sockets is deleted from our own."""
+    wake = tmp_path / "tasks.db-wake"
+    documents = tmp_path / "documents" if is_link else wake
+    documents.mkdir()
+    (documents / "letter").write_text("dear", encoding="utf-8")
+    if is_link:
+        wake.symlink_to(documents)
+    async with replica(f"sqlite:///{tmp_path}/tasks.db") as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        assert "4" in str(await peer.outcome((await peer.start("halve", {"part": 8}))["taskId"]))
+        assert ([path.name for path in documents.iterdir()] == ["letter"]) is is_link
+    assert [path.name for path in documents.iterdir()] == ["letter"]
