@@ -46,7 +46,7 @@ def read_front_matter(page: bytes) -> dict[str, Any]:
         matter = yaml.load(block[1].decode(), Loader=_loader())  # a SafeLoader that accepts less
     except UnicodeDecodeError:
         raise ConfigurationError("the front matter is not UTF-8") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # such as a number with thousands of digits
         raise ConfigurationError(f"the front matter is not valid: {_explained(error)}") from None
     if not isinstance(matter, dict):
         raise ConfigurationError("the front matter is not a mapping: write name: … and description: …")

@@ -75,6 +75,21 @@ async def test_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding.startswith("skill_folder('bakery.skill'): there is no such package")
 
 
+@pytest.mark.parametrize(
+    ("line", "finding"),
+    [
+        ("n: " + "1" * 5000, "the front matter is not valid: Exceeds the limit"),
+        ('n: ["\\ud800"]', "n[0] has half of a surrogate pair"),
+        ('"\\ud800": n', "the key '\\ud800' has half of a surrogate pair"),
+    ],
+)
+async def test_values_that_cannot_be_sent(tmp_path: Path, line: str, finding: str) -> None:
+    """A value that Python reads but no reply can contain is a finding, not a failure of every list."""
+    write_skill(tmp_path / "odd", f"---\nname: odd\ndescription: d\n{line}\n---\n")
+    [found] = await findings_about(tmp_path)
+    assert found.startswith(f"{tmp_path}/odd/SKILL.md: {finding}")
+
+
 async def test_what_is_wrong(tmp_path: Path) -> None:
     """Everything that is wrong is reported at once, with its file."""
     write_skill(tmp_path / "fine")
