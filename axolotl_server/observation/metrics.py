@@ -126,7 +126,7 @@ METRICS: Final = (
 Reading: TypeAlias = tuple[tuple[str, ...], float]
 """The values of the labels, and the value of the metric."""
 Read: TypeAlias = Callable[[], Iterable[Reading]]
-RecordDuration: TypeAlias = Callable[[float, Mapping[str, str]], object]
+RecordDuration: TypeAlias = Callable[[float], object]
 
 _MAX_SERIES: Final = 10_000
 _OTHER: Final = "_other"
@@ -138,19 +138,23 @@ class Series:
 
     __slots__ = ("_recorders", "attributes", "buckets", "sum")
 
-    def __init__(self, attributes: Mapping[str, str], recorders: Sequence[RecordDuration]) -> None:
+    def __init__(self, attributes: Mapping[str, str], watchers: "Sequence[Watch]") -> None:
         self.attributes = attributes
         """The labels that are not empty, by name."""
         self.buckets = [0] * (len(BUCKETS) + 1)
         self.sum = 0.0
-        self._recorders = recorders
+        self._recorders = [watch(self) for watch in watchers]
 
     def record(self, seconds: float) -> None:
         """Count a duration; a bound belongs to the bucket below it."""
         self.buckets[bisect_left(BUCKETS, seconds)] += 1
         self.sum += seconds
         for record in self._recorders:
-            record(seconds, self.attributes)
+            record(seconds)
+
+
+Watch: TypeAlias = Callable[[Series], RecordDuration]
+"""Is called with a new series, and returns a function that is called with its durations."""
 
 
 class Histogram:
@@ -159,8 +163,7 @@ class Histogram:
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._series: dict[tuple[str, ...], Series] = {}
-        self.recorders: list[RecordDuration] = []
-        """Functions that record each duration elsewhere too."""
+        self.watchers: list[Watch] = []
 
     def series(self, labels: tuple[str, ...]) -> Series:
         """Return the series with these labels."""
@@ -175,7 +178,7 @@ class Histogram:
             labels = (_OTHER,) * len(labels)
         names = self._metric.labels
         attributes = {name: value for name, value in zip(names, labels, strict=True) if value}
-        return self._series.setdefault(labels, Series(attributes, self.recorders))
+        return self._series.setdefault(labels, Series(attributes, self.watchers))
 
 
 class Counter:

@@ -157,7 +157,8 @@ def _send(
     flushes: list[Callable[[], object]],
     on_close: list[Callable[[], object]],
 ) -> None:
-    from axolotl_server.observation.otel import instruments_of, meter_provider
+    from axolotl_server.observation.otel import meter_provider
+    from axolotl_server.observation.otel_metrics import instruments_of
 
     provider = meter_provider(settings.server)
     _add_flush(provider, flushes)

@@ -1,19 +1,17 @@
-"""OpenTelemetry: instruments, spans, and providers configured by the standard environment variables."""
+"""OpenTelemetry: spans, and providers configured by the standard environment variables."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import entry_points
 from typing import Any, Final, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
 from opentelemetry.environment_variables import OTEL_LOGS_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER
-from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
 from opentelemetry.sdk.environment_variables import (
     OTEL_EXPORTER_OTLP_LOGS_PROTOCOL,
     OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
@@ -36,68 +34,9 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.eras.era import IEra
 from axolotl_server.messages.request import Request
-from axolotl_server.observation.metrics import BUCKETS, METRICS, UNKNOWN, Metric, MetricValues, Reading
+from axolotl_server.observation.metrics import UNKNOWN
 from axolotl_server.observation.observer import Operation, Target
 from axolotl_server.settings.server import ServerIdentity
-
-
-class Instruments:
-    """The instruments of one provider, which all servers of a process share."""
-
-    def __init__(self, provider: MeterProvider) -> None:
-        self._meter = provider.get_meter("axolotl")
-        self._servers: dict[MetricValues, None] = {}
-        self._histograms: dict[str, Histogram] = {}
-        for metric in METRICS:
-            self._create(metric)
-
-    def add(self, values: MetricValues) -> None:
-        """Start sending the metrics of a server."""
-        self._servers[values] = None
-        for name, histogram in values.histograms.items():
-            histogram.recorders.append(self._histograms[name].record)
-
-    def remove(self, values: MetricValues) -> None:
-        """Stop sending the metrics of a server."""
-        self._servers.pop(values, None)
-
-    def _create(self, metric: Metric) -> None:
-        meter, name, unit, text = self._meter, metric.name, metric.unit, metric.description
-        if metric.kind == "histogram":
-            bounds = list(BUCKETS)
-            histogram = meter.create_histogram(name, unit, text, explicit_bucket_boundaries_advisory=bounds)
-            self._histograms[name] = histogram
-        elif metric.kind == "counter":
-            meter.create_observable_counter(name, [self._reader(metric)], unit, text)
-        else:
-            meter.create_observable_up_down_counter(name, [self._reader(metric)], unit, text)
-
-    def _reader(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def read(options: CallbackOptions) -> Iterable[Observation]:
-            for values in tuple(self._servers):
-                for labels, value in _read(values, metric):
-                    yield Observation(value, dict(zip(metric.labels, labels, strict=True)))
-
-        return read
-
-
-def _read(values: MetricValues, metric: Metric) -> Iterable[Reading]:
-    """Read in a thread of the exporter; values that change at the same moment are read the next time."""
-    try:
-        return values.read(metric.name)
-    except RuntimeError:
-        return ()
-
-
-_INSTRUMENTS: Final[WeakKeyDictionary[MeterProvider, Instruments]] = WeakKeyDictionary()
-
-
-def instruments_of(provider: MeterProvider) -> Instruments:
-    """Return the instruments of a provider, which are made when they are first needed."""
-    if provider not in _INSTRUMENTS:
-        _INSTRUMENTS[provider] = Instruments(provider)
-    return _INSTRUMENTS[provider]
-
 
 _TRACEPARENT: Final = b"traceparent"
 _SESSION_DIGITS: Final = 32
