@@ -1,19 +1,16 @@
 """The Typer application and its commands."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from axolotl_cli.exit import ExitCode, run_and_exit
+from axolotl_cli.exit import ExitCode
 from axolotl_cli.text import report_findings
 
 _COMMANDS: Final = {
@@ -54,7 +51,14 @@ class _WithoutTypes:
 
 
 class _Command(_WithoutTypes, TyperCommand):
-    pass
+    """Fails with the exception that is the object of its context, if there is one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        return ctx.invoke(_fail, ctx.obj) if isinstance(ctx.obj, BaseException) else super().invoke(ctx)
+
+
+def _fail(error: BaseException) -> NoReturn:
+    raise error
 
 
 class _Group(_WithoutTypes, TyperGroup):
@@ -138,16 +142,3 @@ def start(
         os.chdir(directory)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def _escape_unencodable_output() -> None:
-    """Escape characters that the encoding of stdout does not have, as Python does on stderr."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        with suppress(OSError):  # of a stream that only looks seekable, such as some sockets
-            sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def main() -> None:
-    """Run the command of this process."""
-    _escape_unencodable_output()
-    run_and_exit(app)

@@ -2,21 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import typer
 
+from axolotl_cli.arguments import Level, Transport
 from axolotl_cli.completion import completing
-
-VARIABLES: Final = (
-    "AXOLOTL_ENV_FILE",
-    "AXOLOTL_LOCKED",
-    "AXOLOTL_PROFILE",
-    "AXOLOTL_SETTINGS",
-    "AXOLOTL_TARGET",
-    "AXOLOTL_TOOLSETS",
-)
-"""The environment variables of options, which are not settings."""
 
 Target = Annotated[
     str | None,
@@ -79,14 +70,6 @@ Profile = Annotated[
 ]
 
 
-class FileOptions(NamedTuple):
-    """The files and the profile that a command line names."""
-
-    env_file: Path | None = None
-    settings: Path | None = None
-    profile: str | None = None
-
-
 ServerUrl = Annotated[
     str | None,
     typer.Option(
@@ -143,15 +126,6 @@ Traceback = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-class Level(StrEnum):
-    """Log levels."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
 LogLevel = Annotated[
     Level | None,
     typer.Option("--log-level", "-l", case_sensitive=False, help="The lowest level of messages to log."),
@@ -175,13 +149,6 @@ class Scope(StrEnum):
 
     USER = "user"
     PROJECT = "project"
-
-
-class Transport(StrEnum):
-    """How clients reach the server."""
-
-    STDIO = "stdio"
-    HTTP = "http"
 
 
 EntryName = Annotated[

@@ -5,15 +5,14 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
-
-import typer
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from axolotl_core.features.spec import FeatureSpec
     from axolotl_server.calls.binding import Binding
     from axolotl_server.host import ServerHost
 
+_ESCAPE: Final = "\x1b"
 _NEVER_SHOWN: Final = "\x7f-\x9f\u2028-\u202e\u2066-\u2069"
 """Control characters outside ASCII, line separators, and characters that reverse the direction of a line."""
 _CONTROLS: Final = re.compile(f"[\x00-\x1f{_NEVER_SHOWN}]")
@@ -85,6 +84,8 @@ def report_findings(error: Exception) -> bool:
 
 def report(problem: str) -> None:
     """Print an error on one line."""
+    import typer
+
     typer.echo(f"{typer.style('Error:', fg='red', bold=True)} {one_line(problem)}", err=True)
 
 
@@ -94,7 +95,25 @@ def _findings_of(error: Exception) -> Sequence[str]:
     return error.findings if errors is not None and isinstance(error, errors.ConfigurationError) else ()
 
 
+def styled(text: str, **style: Any) -> str:
+    """Style text for `print_status`, if it is printed to a terminal."""
+    if not _prints_to_terminal():
+        return text
+    import typer
+
+    return typer.style(text, **style)
+
+
 def print_status(text: str) -> None:
     """Print on stderr what a server does; one whose stderr cannot be written, such as on a full disk, still serves."""
     with suppress(OSError):
+        if sys.stderr is not None and not _prints_to_terminal() and _ESCAPE not in text:
+            print(text, file=sys.stderr, flush=True)
+            return
+        import typer  # only for colors: it takes memory as long as the server runs
+
         typer.echo(text, err=True)
+
+
+def _prints_to_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()

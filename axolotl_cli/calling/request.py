@@ -11,9 +11,10 @@ from typing import Any, Final, TypeAlias
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.calling.dialogue import Dialogue
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import FileOptions, RemoteOptions
+from axolotl_cli.options import RemoteOptions
 from axolotl_cli.output import print_json
 from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target

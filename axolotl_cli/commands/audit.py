@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile
 
 if TYPE_CHECKING:
     from axolotl_server.audit.log_reading import Anchor, VerificationReport

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, Target
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target
 
 if TYPE_CHECKING:
     from axolotl_core.protocol.identity import Principal

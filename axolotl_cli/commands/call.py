@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.completion import completing
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import (
     Answers,
     AsJson,
     EnvFile,
-    FileOptions,
     Profile,
     RemoteOptions,
     ServerRevision,

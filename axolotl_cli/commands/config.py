@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, ToolSets
+from axolotl_cli.arguments import FileOptions
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.target import ChosenTarget

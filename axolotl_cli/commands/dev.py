@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.options import EnvFile, FileOptions, Level, LogLevel, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.arguments import FileOptions, Level
+from axolotl_cli.options import EnvFile, LogLevel, Profile, SettingsFile, Target, ToolSets
 from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 

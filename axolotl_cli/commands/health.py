@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, RemoteOptions, ServerToken, SettingsFile
+from axolotl_cli.options import AsJson, EnvFile, Profile, RemoteOptions, ServerToken, SettingsFile
 from axolotl_cli.text import one_line
 
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.options import (
     AsJson,
     EnvFile,
-    FileOptions,
     Profile,
     RemoteOptions,
     ServerRevision,

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, ToolSets
 from axolotl_cli.principal import Roles, Scopes, Tenant, read_principal
 
 if TYPE_CHECKING:

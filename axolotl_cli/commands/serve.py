@@ -1,21 +1,12 @@
 """`axolotl serve`: a server over stdio or HTTP."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from axolotl_cli.options import (
-    EnvFile,
-    FileOptions,
-    Level,
-    LogLevel,
-    Profile,
-    SettingsFile,
-    Target,
-    ToolSets,
-    Transport,
-)
+from axolotl_cli.arguments import Transport
+from axolotl_cli.options import EnvFile, LogLevel, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.serving.serve_arguments import ServeArguments
 
 
 def serve(
@@ -46,40 +37,9 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Serve example tools instead of a target.")] = False,
 ) -> None:
     """Serve the tools, prompts and resources of a container."""
-    if demo:
-        target = _starter(target)
-    options = (("host", host), ("port", port), ("path", path), ("workers", workers))
-    http = {key: value for key, value in options if value is not None}
-    if transport is Transport.STDIO:
-        _refuse_unused(http)
-    from axolotl_server.hosting.container_imports import import_dependency_injector
-
-    import_dependency_injector()
-    flags, files = _flags(http, log_level), FileOptions(env_file, settings, profile)
-    if transport is Transport.STDIO:
-        from axolotl_cli.serving.stdio import serve_over_stdio
-
-        serve_over_stdio(target, toolset, flags, files, is_locked=locked)
-    else:
-        from axolotl_cli.serving.http import serve_over_http
-
-        serve_over_http(target, toolset, flags, files, is_locked=locked)
-
-
-def _starter(target: str | None) -> str:
-    if target is not None:
-        raise typer.BadParameter("--demo serves example tools instead of a target: leave one of them out")
-    from axolotl_cli.target import STARTER
-
-    return STARTER
-
-
-def _flags(http: Mapping[str, Any], log_level: Level | None) -> dict[str, Any]:
-    flags: dict[str, Any] = {"http": http} if http else {}
-    return flags if log_level is None else {**flags, "log_level": log_level.value}
-
-
-def _refuse_unused(http: Mapping[str, Any]) -> None:
-    if http:
-        names = ", ".join(f"--{name}" for name in http)
-        raise typer.BadParameter(f"{names} has no effect over stdio: add --transport http")
+    arguments = ServeArguments(
+        target, transport, host, port, path, workers, toolset, log_level, env_file, settings, profile, locked, demo
+    )
+    if arguments.mistake is not None:
+        raise typer.BadParameter(arguments.mistake)
+    arguments.serve()

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile
 from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.options import EnvFile, FileOptions, LogLevel, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.arguments import FileOptions
+from axolotl_cli.options import EnvFile, LogLevel, Profile, SettingsFile, Target, ToolSets
 
 
 def worker(

@@ -6,10 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import typer
-
 from axolotl_cli.serving.address import listens_everywhere
-from axolotl_cli.text import counted, counts_in, enumeration, print_status
+from axolotl_cli.text import counted, counts_in, enumeration, print_status, styled
 from axolotl_cli.views.schemas import sample_arguments
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
@@ -32,10 +30,10 @@ def print_banner(host: ServerHost, url: str) -> None:
         if host.console is not None:
             _log.info("console: %s", host.console.link(url))
         return
-    name = typer.style(host.settings.server.name, bold=True)
-    print_status(f"{name} serves {offer} at {typer.style(url, fg='cyan', underline=True)}\n")
+    name = styled(host.settings.server.name, bold=True)
+    print_status(f"{name} serves {offer} at {styled(url, fg='cyan', underline=True)}\n")
     if host.console is not None:
-        print_status(f"Console: {typer.style(host.console.link(url), fg='cyan', underline=True)}\n")
+        print_status(f"Console: {styled(host.console.link(url), fg='cyan', underline=True)}\n")
     if listens_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
         print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")
     command = curl_command(url, specs, _list_method(host), is_authenticated(host))

@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from axolotl_cli.options import FileOptions
+from axolotl_cli.arguments import FileOptions
 
 
 def health_url(files: FileOptions) -> str:

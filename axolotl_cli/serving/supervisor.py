@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import typer
-
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
@@ -368,7 +366,7 @@ def serve_by_workers(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
         )
         code = asyncio.run(_supervise(order, count))
     if code:
-        raise typer.Exit(code)
+        raise SystemExit(code)
 
 
 async def _supervise(order: WorkerOrder, count: int) -> int:

@@ -15,9 +15,10 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NoReturn
 
-from axolotl_cli.app import main
+from axolotl_cli.__main__ import main
 
 _PRELOADED = (
+    "axolotl_cli.app",
     "axolotl_cli.checking.trial_start",
     "axolotl_cli.runtime",
     "axolotl_cli.serving.http",

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import EnvFile, FileOptions, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import EnvFile, Profile, SettingsFile, Target, ToolSets
 from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, FileOptions, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.checking.findings import Finding

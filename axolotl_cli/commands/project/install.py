@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from axolotl_cli.arguments import FileOptions
 from axolotl_cli.options import (
     ClientName,
     EntryName,
@@ -14,7 +15,6 @@ from axolotl_cli.options import (
     EntryUrl,
     EntryVariables,
     EnvFile,
-    FileOptions,
     Profile,
     Scope,
     SettingsFile,
