@@ -46,6 +46,7 @@ conformance: $(DEV) ## Run the protocol's conformance suite
 
 fuzz: $(DEV) ## Send a million mutated messages (ARGS="--seed 7 --messages 20000" for others)
 	$(BIN)/python -m tests.fuzz $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m pytest -q --hypothesis-profile thorough tests/core/contract/test_contract_laws.py)
 
 chaos: $(DEV) ## Kill and pause processes, stop Redis, fill the disk and more, under load (ARGS="--rounds 1" for a minute)
 	$(BIN)/python -m tests.chaos $(ARGS)

@@ -11,6 +11,7 @@ pytest_plugins = ("pytester",)
 # A busy machine is slow: examples have no time limit.
 settings.register_profile("axolotl", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("axolotl")
 
 

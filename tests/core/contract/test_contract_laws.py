@@ -13,7 +13,7 @@ from axolotl_core.contract.schema_diff import RatedDifference, compare_schemas
 from axolotl_core.contract.schema_walk import Side
 from tests.support.core.schemas import arguments, candidates, pairs
 
-PAIRS: Final = 2000
+PAIRS: Final = 4 * settings().max_examples
 MIN_STRICT_SHARE: Final = 0.1
 """How many of the compatible pairs must differ in some value; pairs without a difference prove nothing."""
 SIDES: Final[tuple[Side, Side]] = ("input", "output")

@@ -20,13 +20,15 @@ PATIENCE_SECONDS = 20.0
 """The timeout for events that must happen."""
 _GRACE_SECONDS = 1.0
 """The grace period of running requests on shutdown."""
+_EAGER_TURNS = 200
+"""How many turns of the loop `until` takes without a break."""
 
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Let the loop run until a condition holds that has no event."""
     async with asyncio.timeout(seconds):
-        for _ in itertools.takewhile(lambda _: not condition(), itertools.count()):
-            await asyncio.sleep(0)
+        for turn in itertools.takewhile(lambda _: not condition(), itertools.count()):
+            await asyncio.sleep(0 if turn < _EAGER_TURNS else 0.001)  # sleeps: threads and processes need time, too
 
 
 @dataclass(frozen=True)
