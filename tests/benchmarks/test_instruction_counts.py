@@ -49,17 +49,13 @@ def test_without_valgrind(
     assert capsys.readouterr().err == "Instructions are not counted: install valgrind.\n"
 
 
-@pytest.mark.parametrize(("environment", "code"), [("1", 2), ("", 0)])
-def test_a_version_without_recorded_counts(
-    environment: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The counts are shown, and a message says that they were not compared; continuous integration fails."""
-    monkeypatch.setenv("CI", environment)
+def test_a_version_without_recorded_counts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The counts are shown, and a message says that they were not compared."""
     monkeypatch.setattr("shutil.which", lambda name: name)
     monkeypatch.setattr("platform.python_version", lambda: "3.99.0")
     monkeypatch.setattr(command, "count_calls", lambda directory: dict.fromkeys(SCENARIOS, 1000))
     monkeypatch.setattr(command, "count_start", lambda: 1000)
-    assert command.main([]) == code
+    assert command.main([]) == 0
     output = capsys.readouterr()
     assert output.out.count("not recorded") == len(SCENARIOS) + 1
     assert output.err == (

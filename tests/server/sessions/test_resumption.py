@@ -239,7 +239,8 @@ async def replayed(client: Client, place: str) -> int | None:
     async with client.listen(**{"Last-Event-ID": place}) as response:
         if response.status_code != 200:
             return None
-        return (await response.aread()).count(b"data: {")
+        body: bytes = await response.aread()
+        return body.count(b"data: {")
 
 
 async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talker: Talker) -> None:
