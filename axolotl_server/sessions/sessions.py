@@ -253,18 +253,20 @@ def _sqlite_sessions(
     from axolotl_server.stores.sqlite_sessions import SqliteEventStore, SqliteSessionStore
 
     _prepare_directory(directory)
+    events = None
+    if settings.resumable and given is None:
+        limits = {"max_events": settings.max_events, "max_bytes": settings.max_event_bytes}
+        events = SqliteEventStore(directory / "events.sqlite", **limits)
     store = SqliteSessionStore(
         directory,
         maximum=settings.maximum,
         maximum_per_principal=settings.maximum_per_principal,
         idle_seconds=settings.idle_seconds,
+        events=events,
     )
-    if not settings.resumable or given is not None:
-        return SharedSessions(handler, settings, given if settings.resumable else None, store)
-    events = SqliteEventStore(
-        directory / "events.sqlite", max_events=settings.max_events, max_bytes=settings.max_event_bytes
-    )
-    return SharedSessions(handler, settings, events, store, events.close)
+    if events is not None:
+        return SharedSessions(handler, settings, events, store, events.close)
+    return SharedSessions(handler, settings, given if settings.resumable else None, store)
 
 
 def _prepare_directory(directory: Path) -> None:

@@ -6,8 +6,8 @@ import secrets
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,7 +88,7 @@ create table if not exists events (
 
 
 class SqliteEventStore(IEventStore):
-    """Keeps the newest events of each session."""
+    """Keeps the newest events of each session, until the store of sessions drops them."""
 
     def __init__(self, path: Path, *, max_events: int, max_bytes: int) -> None:
         self._database = LocalDatabase(path, _EVENTS_SCHEMA)
@@ -123,13 +123,26 @@ class SqliteEventStore(IEventStore):
         if stream is not None:
             self._database.execute("delete from events where session = ? and stream = ?", key, stream)
             return
-        with self._database.transaction():
-            for table in ("events", "counts"):
-                self._database.execute(f"delete from {table} where session = ?", key)
+        self._drop(key)
+
+    def drop_ended(self, keys: Iterable[str]) -> None:
+        """Delete the events of sessions that have ended; if the file cannot be used now, the next start does it."""
+        with suppress(sqlite3.Error):
+            for key in keys:
+                self._drop(key)
+
+    def keys(self) -> set[str]:
+        """Return the hidden IDs of all sessions that have had events."""
+        return {key for (key,) in self._database.all("select session from counts")}
 
     async def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    def _drop(self, key: str) -> None:
+        with self._database.transaction():
+            for table in ("events", "counts"):
+                self._database.execute(f"delete from {table} where session = ?", key)
 
     def _shrink(self, key: str, last: int) -> None:
         self._database.execute(
@@ -168,15 +181,31 @@ class SqliteSessionStore(ISessionStore):
     """Keeps sessions in a database, and sends messages to other processes through sockets next to it."""
 
     def __init__(
-        self, directory: Path, *, maximum: int, idle_seconds: float, maximum_per_principal: int | None = None
+        self,
+        directory: Path,
+        *,
+        maximum: int,
+        idle_seconds: float,
+        maximum_per_principal: int | None = None,
+        events: SqliteEventStore | None = None,
     ) -> None:
+        """Open the database; with the events of its sessions, they end together."""
         self._directory = directory
+        self._events = events
+        self._ended: list[str] = []
         self._maximum = maximum
         self._maximum_per_principal = maximum_per_principal
         self._idle_seconds = idle_seconds
         self._process = secrets.token_hex(8)
         self._database = LocalDatabase(directory / "sessions.sqlite", _SCHEMA)
         self._socket: socket.socket | None = None
+        self._drop_orphans()
+
+    def _drop_orphans(self) -> None:
+        """Drop events whose session ended while nobody could drop them; a session has no events before it is stored."""
+        if self._events is not None:
+            found = self._events.keys()
+            self._events.drop_ended(found - {name for (name,) in self._database.all("select name from sessions")})
 
     def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
         """Begin to receive; messages are never lost, so that `reconnected` is not called."""
@@ -284,6 +313,10 @@ class SqliteSessionStore(ISessionStore):
                 yield
         except sqlite3.Error as error:
             raise SessionStoreError(f"the database of sessions cannot be used: {error}") from error
+        finally:
+            ended, self._ended = self._ended, []
+        if ended and self._events is not None:
+            self._events.drop_ended(ended)
 
     def _use(self, name: str) -> bool:
         self._drop_idle()
@@ -304,3 +337,4 @@ class SqliteSessionStore(ISessionStore):
     def _remove(self, name: str) -> None:
         for table in ("sessions", "shares", "holders"):
             self._database.execute(f"delete from {table} where name = ?", name)
+        self._ended.append(name)

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,9 +20,9 @@ from axolotl_server.stores import sqlite_sessions
 from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, message
-from tests.support.servers.serving import serving
+from tests.support.servers.serving import serving, until
 from tests.support.stores.session_stores import RECORD, Place, Process
-from tests.support.tools import ask_name
+from tests.support.tools import Echo, ask_name, container_of
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +59,44 @@ async def test_a_clock_that_is_set_ends_no_session(tmp_path: Path, monkeypatch: 
         assert await one.store.find("s", 0) is not None
         began -= 61.0
         assert await one.store.find("s", 0) is None
+
+
+def _sessions_with_events(directory: Path) -> int:
+    with closing(sqlite3.connect(directory / "events.sqlite")) as database:
+        [(count,), (known,)] = [
+            database.execute(f"select count(distinct session) from {table}").fetchone()
+            for table in ("events", "counts")
+        ]
+    return max(count, known)
+
+
+async def test_the_events_of_a_session_end_with_it(
+    tmp_path: Path, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events are deleted with their session: by its client, when it is idle, and at a start that finds some without."""
+    began = 0.0
+    monkeypatch.setattr(sqlite_sessions, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - began))
+    settings = {"sessions": {"directory": str(tmp_path), "stream_replies": True, "idle_seconds": 60.0}}
+    async with serving(container_of(Echo()), settings) as server:
+        ended, idle, last = (Client(http, server.url) for _ in range(3))
+        for client in (ended, idle):
+            await client.begin()
+            async with client.calling(call("echo", {"text": "x"}, handshake=True)) as stream:
+                assert len(await stream.rest()) == 2
+        assert _sessions_with_events(tmp_path) == 2
+        await ended.end()
+        await until(lambda: _sessions_with_events(tmp_path) == 1)
+        began -= 61.0
+        await last.begin()
+        assert _sessions_with_events(tmp_path) == 0
+        async with last.calling(call("echo", {"text": "x"}, handshake=True)) as stream:
+            await stream.rest()
+    with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as database:
+        database.execute("delete from sessions")
+        database.commit()
+    assert _sessions_with_events(tmp_path) == 1
+    async with serving(container_of(Echo()), settings):
+        assert _sessions_with_events(tmp_path) == 0
 
 
 class Container(containers.DeclarativeContainer):
