@@ -1,8 +1,10 @@
 """Requests, responses and routes of an ASGI application."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -120,6 +122,41 @@ class BodyBudget:
         self.used -= size
 
 
+LARGE_BODY_BYTES: Final = 64 * 1024
+"""The size from which a body counts while its request is answered."""
+
+
+class RunningBodies:
+    """A limit on the bytes of large bodies whose requests are being answered, of which one caller may hold half.
+
+    A running call keeps its message, and what was parsed from it. A body that is larger than the limit can be alone.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._by_share: Counter[Hashable] = Counter()
+        self.used = 0
+
+    @contextmanager
+    def holding(self, size: int, share: Hashable | None) -> Iterator[None]:
+        """Count a body during the block; refuse it with 503 if there are too many."""
+        if size <= LARGE_BODY_BYTES:
+            yield
+            return
+        mine = self._by_share[share] if share is not None else 0
+        if (self.used and self.used + size > self._max_bytes) or (mine and mine + size > self._max_bytes // 2):
+            raise _too_many_bodies()
+        self.used += size
+        self._by_share[share] += size
+        try:
+            yield
+        finally:
+            self.used -= size
+            self._by_share[share] -= size
+            if not self._by_share[share]:
+                del self._by_share[share]
+
+
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, max_bytes: int, budget: BodyBudget) -> bytes:
     """Read the body of a request; refuse with 413 if it is too large, 400 if the client left, 503 beyond the budget."""
     announced = headers.get(b"content-length", b"0")
@@ -144,6 +181,14 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Receive, max_bytes:
             message = await receive()
     finally:
         budget.give_back(len(body))
+
+
+def _too_many_bodies() -> HttpRefusal:
+    """Make the refusal, which no variable may hold where it is raised: its traceback would keep the body in a cycle."""
+    message = "Service unavailable: too many large messages are being answered; try again"
+    refusal = HttpRefusal(503, message, headers=[(b"retry-after", b"1")])
+    refusal.data = {"reason": "overloaded", "retryAfterMs": 1000}
+    return refusal
 
 
 def _too_large(max_bytes: int) -> HttpRefusal:

@@ -11,6 +11,7 @@ from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.event_stream import EventStream, KeepAlive
 from axolotl_server.asgi.http import (
+    LARGE_BODY_BYTES,
     AsgiRequest,
     BodyBudget,
     HttpRefusal,
@@ -18,6 +19,7 @@ from axolotl_server.asgi.http import (
     Receive,
     RepeatedHeader,
     Routing,
+    RunningBodies,
     Scope,
     Send,
     read_body,
@@ -81,9 +83,12 @@ class HttpApp:
         self._handler = handler
         self._checks = HeaderChecks(settings.http)
         self.max_message_bytes = settings.limits.max_message_bytes
+        self.max_direct_bytes = min(self.max_message_bytes, LARGE_BODY_BYTES)
+        """The largest body that `answer_post` may get directly: larger ones are counted."""
         self.path = settings.http.path
         """The path of the endpoint."""
         self.bodies = BodyBudget(settings.http.max_buffered_body_bytes)
+        self.running_bodies = RunningBodies(settings.http.max_running_body_bytes)
         self._admission = Admission(settings.limits.max_loop_lag_seconds)
         self._equal_path = _equal_path(settings.http)
         self.refused: dict[int, int] = {}
@@ -109,7 +114,8 @@ class HttpApp:
             client = scope.get("client")
             principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, client, headers)
             body = await read_body(headers, receive, self.max_message_bytes, self.bodies)
-            await self.answer_post(headers, None, body, AsgiRequest(receive, send, client), principal)
+            with self.running_bodies.holding(len(body), share_of(principal, self.addresses.find(client, headers))):
+                await self.answer_post(headers, None, body, AsgiRequest(receive, send, client), principal)
         except HttpRefusal as refusal:
             self.count_refusal(refusal)
             await send_refusal(send, refusal)

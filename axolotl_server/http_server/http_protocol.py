@@ -322,7 +322,7 @@ class HttpProtocol(HttpToolsProtocol):
             and _NOT_DIRECT.isdisjoint(headers)
             and length.isdigit()
             and len(length) < 10
-            and int(length) <= state.app.max_message_bytes
+            and int(length) <= state.app.max_direct_bytes
         )
 
     def _answer_directly(
@@ -345,7 +345,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Make a template of a head, if the request is all there is in the latest piece of data."""
         if self._piece.endswith(body):
             app = self.server_state.app
-            self._known = self._known or KnownHeads(app.max_message_bytes, app.accepts_post, app.recognize)
+            self._known = self._known or KnownHeads(app.max_direct_bytes, app.accepts_post, app.recognize)
             self._recent = self._known.recent
             self._known.learn(self._piece[: len(self._piece) - len(body)], headers)
 

@@ -102,6 +102,8 @@ class HttpSettings(Section):
     """How many of them may come from one address, other than loopback and trusted proxies. null sets no such limit."""
     max_buffered_body_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of incomplete request bodies are kept for all connections together. More get 503."""
+    max_running_body_bytes: PositiveInt = 64 * 1024 * 1024
+    """How many bytes the bodies above 64 KiB of running requests may have, half of it per caller. More get 503."""
     max_unread_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of responses may wait for clients to read them. Beyond it, the slowest clients are closed."""
     watch_after_seconds: PositiveFloat = 0.05

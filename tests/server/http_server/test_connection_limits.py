@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import tool
+from axolotl_core import ITool, ToolContext, tool
 from axolotl_server import ServerHost
 from axolotl_server.http_server.connections import StallCheck
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.peers.wire import RawReply, call, connection, mirrored, raw_exchange, raw_request, read_reply
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, free_port, serving, until
-from tests.support.tools import Echo, container_of
+from tests.support.tools import Echo, Text, container_of
 
 MIB = 1024 * 1024
 REQUEST = raw_request(call("echo", {"text": "hello"}), mirrored(name="echo").items())
@@ -28,6 +28,21 @@ REQUEST = raw_request(call("echo", {"text": "hello"}), mirrored(name="echo").ite
 async def large(size: int) -> str:
     """Return a long text."""
     return "x" * size
+
+
+class Holding(ITool[Text, str]):
+    """Keeps its calls until they are released."""
+
+    name = "holding"
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.release = asyncio.Event()
+
+    async def execute(self, arguments: Text, context: ToolContext) -> str:
+        self.running += 1
+        await self.release.wait()
+        return "held"
 
 
 def asking_for(size: int) -> bytes:
@@ -95,6 +110,36 @@ async def second_connection(**http: Any) -> RawReply:
         writer.write(REQUEST)
         assert (await read_reply(reader)).status == 200
         return await raw_exchange(server.port, REQUEST)
+
+
+@pytest.mark.parametrize("shares", [False, True])
+async def test_large_bodies_of_running_calls_are_limited(shares: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls with large arguments share a budget while they run, half of it for one caller; small ones do not count."""
+    if shares:
+        monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
+    holding, settings = Holding(), {"http": {"max_running_body_bytes": 6 * MIB}}
+    async with serving(container_of(holding, Echo()), settings) as server, AsyncExitStack() as stack:
+        running = 1 if shares else 3
+        request = raw_request(call("holding", {"text": "x" * (2 * MIB - 1024)}), mirrored(name="holding").items())
+        opened = [await stack.enter_async_context(connection(server.port)) for _ in range(running)]
+        for _, writer in opened:
+            writer.write(request)
+        await until(lambda: holding.running == running)
+        refused = await raw_exchange(server.port, request)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert refused.error["data"] == {"reason": "overloaded", "retryAfterMs": 1000}
+        assert (await raw_exchange(server.port, REQUEST)).status == 200
+        holding.release.set()
+        assert [(await read_reply(reader)).status for reader, _ in opened] == [200] * running
+        assert (await raw_exchange(server.port, request)).status == 200
+        assert server.app.running_bodies.used == 0
+
+
+async def test_a_body_above_the_limit_of_all_can_be_alone() -> None:
+    """A message that may be sent is served, however small the limit for all running calls is."""
+    async with serving(container_of(Echo()), {"http": {"max_running_body_bytes": 1}}) as server:
+        request = raw_request(call("echo", {"text": "x" * MIB}), mirrored(name="echo").items())
+        assert (await raw_exchange(server.port, request)).status == 200
 
 
 async def test_incomplete_bodies_are_limited_in_total() -> None:
