@@ -214,7 +214,10 @@ class TaskSettings(Section):
     maximum_per_principal: PositiveInt | None = 100
     """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of results are kept. Above that, the caller with the largest results loses its oldest task."""
+    """How many bytes of results, and of large arguments of open tasks in memory, are kept.
+
+    The caller with the largest results loses its oldest finished task.
+    """
     ttl_seconds: PositiveFloat = 3600.0
     """How long a task and its result are kept after its start."""
     poll_interval_seconds: PositiveFloat = 1.0

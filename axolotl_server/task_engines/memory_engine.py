@@ -24,9 +24,18 @@ from axolotl_core.task_engine import (
 )
 from axolotl_server.messages.fair_share import is_used_up
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.task_states import cancelled_by, now_text, shutting_down, too_many, too_many_of_one
+from axolotl_server.task_engines.task_states import (
+    cancelled_by,
+    now_text,
+    shutting_down,
+    too_large_together,
+    too_many,
+    too_many_of_one,
+)
 
 _STOP_GRACE_SECONDS = 1.0
+_LARGE_CALL_BYTES = 64 * 1024
+"""The size from which a call counts; smaller ones are limited by their number."""
 
 
 class _MemoryRun:
@@ -253,6 +262,16 @@ class MemoryTaskEngine(ITaskEngine):
             raise too_many(settings)
         if is_used_up(task.share, settings.maximum_per_principal, self._runs.values()):
             raise too_many_of_one(settings)
+        if len(task.call) > _LARGE_CALL_BYTES and self._has_too_many_bytes_with(task):
+            raise too_large_together(settings)
+
+    def _has_too_many_bytes_with(self, task: NewTask) -> bool:
+        """Whether the calls of open tasks would take too much memory, half of it for one caller; one always fits."""
+        sizes = [(run.share, len(run.call)) for run in self._runs.values()]
+        of_all = sum(size for _, size in sizes)
+        of_one = 0 if task.share is None else sum(size for share, size in sizes if share == task.share)
+        size, limit = len(task.call), self._settings.max_bytes
+        return (of_all > 0 and of_all + size > limit) or (of_one > 0 and of_one + size > limit // 2)
 
     def _expire_later(self, run: _MemoryRun) -> None:
         seconds = max(0.0, run.expires - time.monotonic())

@@ -44,3 +44,8 @@ def too_many_of_one(settings: TaskSettings) -> Overloaded:
         f"Too many tasks: one caller may have {limit}; try again when older ones have expired",
         settings.poll_interval_seconds,
     )
+
+
+def too_large_together(settings: TaskSettings) -> Overloaded:
+    """Make the error for a task whose arguments, with those of others, take too much memory."""
+    return Overloaded("There are too many tasks with large arguments; try again later", settings.poll_interval_seconds)

@@ -172,6 +172,32 @@ async def test_tasks() -> None:
         assert (await quiet.begin_task())["resultType"] == "task"
 
 
+async def test_large_arguments_of_tasks_are_limited_in_bytes() -> None:
+    """The arguments of open tasks may take a number of bytes in all, half of it for one caller; small ones are free."""
+    release = asyncio.Event()
+
+    @tool(task_support="required")
+    async def keep(text: str) -> int:
+        """Keep a text."""
+        await release.wait()
+        return len(text)
+
+    async def begin(caller: Caller, size: int) -> Any:
+        return (await caller.task("tools/call", name="keep", arguments={"text": "x" * size}))["result"]
+
+    async with callers(keep, tasks={"max_bytes": 1_000_000}) as (greedy, quiet, _):
+        assert (await begin(greedy, 400_000))["resultType"] == "task"
+        refused = await begin(greedy, 400_000)
+        assert refused["content"][0]["text"] == "There are too many tasks with large arguments; try again later"
+        assert refused["_meta"]["reason"] == "overloaded"
+        assert (await begin(greedy, 1_000))["resultType"] == "task"
+        assert (await begin(quiet, 400_000))["resultType"] == "task"
+        release.set()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await begin(greedy, 400_000)).get("isError"):
+                pass
+
+
 async def test_results_of_tasks_are_limited_in_bytes() -> None:
     """If the results of tasks take too much memory, the caller with the largest results loses its oldest task."""
 
