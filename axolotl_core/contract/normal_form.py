@@ -128,6 +128,11 @@ def property_names(schema: Node) -> set[str]:
     return {name for node in _nodes(schema) for name in node.get("properties", ())}
 
 
+def count_values(schema: Node) -> int:
+    """Count the values that a schema lists, at any depth."""
+    return sum(len(node["enum"]) for node in _nodes(schema) if isinstance(node.get("enum"), list))
+
+
 def annotations_in(schema: Node) -> list[bytes]:
     """Return all annotations in a schema, at any depth, in a stable order."""
     nodes = _nodes(schema)

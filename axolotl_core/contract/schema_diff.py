@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from axolotl_core.contract.changes import Impact, worst
 from axolotl_core.contract.keyword_diff import Difference, Effect
-from axolotl_core.contract.normal_form import is_plain, normal_form, property_names, structure, uses_unevaluated
+from axolotl_core.contract.normal_form import (
+    count_values,
+    is_plain,
+    normal_form,
+    property_names,
+    structure,
+    uses_unevaluated,
+)
 from axolotl_core.contract.schema_walk import Side, differences
 from axolotl_core.protocol.wire import encode_sorted
 from axolotl_core.schema import JsonSchema
@@ -16,6 +23,8 @@ if TYPE_CHECKING:
 Proof: TypeAlias = Literal["yes", "no", "unknown"]
 """Whether callers can go on: all values that they send are accepted, or all that they receive were possible before."""
 
+_MAX_VALUES: Final = 3000
+"""How many listed values a proof may be about: the time that it takes grows with their square, to 2 s."""
 _HARMFUL: Final = {"input": Effect.NARROWER, "output": Effect.WIDER}
 
 
@@ -57,7 +66,7 @@ def _compare(old: JsonSchema, new: JsonSchema, side: Side) -> list[RatedDifferen
     if harmful and all(one.certain for one in harmful):
         proof: Proof = "no"  # callers of these places cannot go on, whatever the proof says
     else:
-        proof = _prove(old, new, side)
+        proof = _prove(old, new, side) if _can_prove(old, new) else "unknown"
     rated = [_rated(one, side, proof) for one in found]
     rated.extend(_unexplained(rated, found, proof, old, new))
     lost = property_names(old) - property_names(new)
@@ -113,10 +122,14 @@ def _undecided(message: str, old: JsonSchema, new: JsonSchema) -> RatedDifferenc
 def _with_evidence(rated: list[RatedDifference], old: JsonSchema, new: JsonSchema, side: Side) -> list[RatedDifference]:
     """Give a breaking difference the values for which callers cannot go on, if it is the only one."""
     breaking = [index for index, one in enumerate(rated) if one.impact is Impact.BREAKING]
-    if len(breaking) == 1:
+    if len(breaking) == 1 and _can_prove(old, new):
         [index] = breaking
         rated[index] = rated[index]._replace(evidence=_refused(old, new, side))
     return rated
+
+
+def _can_prove(old: JsonSchema, new: JsonSchema) -> bool:
+    return count_values(old) + count_values(new) <= _MAX_VALUES
 
 
 def _prove(old: JsonSchema, new: JsonSchema, side: Side) -> Proof:

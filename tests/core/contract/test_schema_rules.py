@@ -1,5 +1,6 @@
 """The rules about schemas: each change in both directions, as an input and as an output."""
 
+import time
 from typing import Any, Final
 
 import jsonschema_rs
@@ -241,6 +242,17 @@ def test_what_cannot_be_compared_is_never_compatible(new: Schema) -> None:
     for side in SIDES:
         found = compare_schemas(text(minLength=1), new, side)
         assert worst([one.impact for one in found]) is not Impact.COMPATIBLE
+
+
+def test_very_many_values_are_compared_without_a_proof() -> None:
+    """Tens of thousands of listed values are compared in a moment; what the walk alone cannot decide is undecided."""
+    few, many = list(range(20_000)), list(range(20_001))
+    began = time.process_time()
+    [shrunk] = compare_schemas(value({"enum": many}), value({"enum": few}), "input")
+    assert (shrunk.difference.rule, shrunk.impact, shrunk.evidence) == ("enum-shrunk", Impact.BREAKING, None)
+    found = compare_schemas(value({"enum": few}), value({"enum": many, "not": {"const": 5}}), "input")
+    assert any(one.undecided for one in found)
+    assert time.process_time() - began < 20
 
 
 def test_a_failing_proof_is_not_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
