@@ -139,10 +139,7 @@ class RunningBodies:
 
     @contextmanager
     def holding(self, size: int, share: Hashable | None) -> Iterator[None]:
-        """Count a body during the block; refuse it with 503 if there are too many."""
-        if size <= LARGE_BODY_BYTES:
-            yield
-            return
+        """Count a large body during the block; refuse it with 503 if there are too many."""
         mine = self._by_share[share] if share is not None else 0
         if (self.used and self.used + size > self._max_bytes) or (mine and mine + size > self._max_bytes // 2):
             raise _too_many_bodies()

@@ -114,8 +114,13 @@ class HttpApp:
             client = scope.get("client")
             principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, client, headers)
             body = await read_body(headers, receive, self.max_message_bytes, self.bodies)
-            with self.running_bodies.holding(len(body), share_of(principal, self.addresses.find(client, headers))):
-                await self.answer_post(headers, None, body, AsgiRequest(receive, send, client), principal)
+            request = AsgiRequest(receive, send, client)
+            if len(body) <= LARGE_BODY_BYTES:
+                await self.answer_post(headers, None, body, request, principal)
+                return
+            share = share_of(principal, self.addresses.find(client, headers))
+            with self.running_bodies.holding(len(body), share):
+                await self.answer_post(headers, None, body, request, principal)
         except HttpRefusal as refusal:
             self.count_refusal(refusal)
             await send_refusal(send, refusal)
