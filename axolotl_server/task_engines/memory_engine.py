@@ -250,8 +250,10 @@ class MemoryTaskEngine(ITaskEngine):
     def _with_key(self, task: NewTask) -> TaskRecord | None:
         if task.key is None:
             return None
-        same = (run.record for run in self._runs.values() if run.open and run.key == task.key)
-        return next((record for record in same if record.owner == task.owner), None)
+        now = time.monotonic()
+        open_runs = (run for run in self._runs.values() if run.open and run.expires > now)
+        same = (run.record for run in open_runs if (run.key, run.record.owner) == (task.key, task.owner))
+        return next(same, None)
 
     def _check_room(self, task: NewTask) -> None:
         """Raise Overloaded if there are too many tasks, of all callers or of this one, or if the server is stopping."""

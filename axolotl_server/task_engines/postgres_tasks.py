@@ -92,6 +92,16 @@ class _Queue(Queries):
             self._manager,
         )
 
+    async def retry_job(self, job: Job, delay: timedelta, traceback_record: TracebackRecord | None) -> None:
+        table = self.qbq.qualified.queue_table
+        await self.driver.execute(
+            f"update {table} set status = 'queued', execute_after = now() + $3, attempts = attempts + 1,"
+            " queue_manager_id = null where id = $1 and queue_manager_id = $2",
+            job.id,
+            self._manager,
+            delay,
+        )
+
     async def update_heartbeat(self, job_ids: list[JobId]) -> None:
         table = self.qbq.qualified.queue_table
         await self.driver.execute(
@@ -108,15 +118,22 @@ class PostgresTasks(ITaskDatabase):
 
     def __init__(self, url: str, settings: TaskSettings, sealer: TaskSealer) -> None:
         schema = self._schema = settings.postgres_schema
-        self.statements = RunStatements(settings, sealer, tables=f"{schema}.", locking=" for update")
-        self._names = queue_settings(schema)
-        self.channel = Channel(self._names.channel)
+        names = self._names = queue_settings(schema)
+        self.statements = RunStatements(
+            settings,
+            sealer,
+            tables=f"{schema}.",
+            jobs=names.queue_table,
+            worker="queue_manager_id::text",
+            locking=" for update",
+        )
+        self.channel = Channel(names.channel)
         self._notices = f"{schema}_tasks"
         self._url = url
         self._connections = PostgresConnections(url)
         self._changed: Callable[[Iterable[str]], object] = _ignore
         self._insert_job = (
-            f"insert into {self._names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers,"
+            f"insert into {names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers,"
             " status) values (0, $1, $2, now(), '{}', 'queued')"
         )
 
@@ -184,6 +201,7 @@ class PostgresTasks(ITaskDatabase):
                 lost = await connection.fetch(
                     f"select tool, id from {tasks} task where state in ('queued', 'running')"
                     f" and not exists (select 1 from {table} job where job.payload = convert_to(task.id, 'UTF8'))"
+                    " for update skip locked"  # whoever holds a lock may be about to put the task into the queue
                 )
                 for tool, task_id in lost:
                     await connection.execute(self._insert_job, tool, task_id.encode())

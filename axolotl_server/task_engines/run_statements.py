@@ -21,9 +21,17 @@ _MAX_MESSAGES: Final = 100
 """How many messages of a task wait for a client."""
 
 
+class TakenJob(NamedTuple):
+    """The place in the queue that a worker has taken; it may begin a run only while it still has the place."""
+
+    id: int
+    worker: str
+
+
 class StartedRun(NamedTuple):
     """A run that has just begun."""
 
+    job: TakenJob
     task: StoredTask
     call: bytes
     answers: Mapping[str, bytes]
@@ -35,21 +43,21 @@ class StartedRun(NamedTuple):
 class RunStatements(TaskStatements):
     """The operations on stored tasks, including those of runs."""
 
-    def begin_first(self, task_id: str) -> Operation[StartedRun | None]:
+    def begin_first(self, task_id: str, job: TakenJob) -> Operation[StartedRun | None]:
         """Begin the first run of a task, in one statement; None if there is nothing to run or it ran before."""
         rows = yield Execute(
             f"update {self.tasks} set run = 1, state = 'running' where id = $1 and run = 0 and state = 'queued'"
-            f" and expires_at > $2 returning {COLUMNS}, call",
-            (task_id, time.time()),
+            f" and expires_at > $2 and exists ({self._is_taken('$3', '$4')}) returning {COLUMNS}, call",
+            (task_id, time.time(), *job),
         )
         if not rows:
             return None
         *columns, call = rows[0]
         task = StoredTask(*columns)
-        return StartedRun(task, self._open(call, task, "call"), {}, {}, lost=False)
+        return StartedRun(job, task, self._open(call, task, "call"), {}, {}, lost=False)
 
-    def begin(self, task_id: str) -> Operation[StartedRun | None]:
-        """Begin the next run of a task; None if there is nothing to run."""
+    def begin(self, task_id: str, job: TakenJob) -> Operation[StartedRun | None]:
+        """Begin the next run of a task; None if there is nothing to run, or another worker has the job now."""
         rows = yield Execute(
             f"select {COLUMNS}, call from {self.tasks} where id = $1{self.locking}",
             (task_id,),
@@ -59,6 +67,8 @@ class RunStatements(TaskStatements):
         *columns, call = rows[0]
         task = StoredTask(*columns)
         if task.state not in ("queued", "running") or task.expires_at <= time.time():
+            return None
+        if not (yield Execute(self._is_taken("$1", "$2"), job)):
             return None
         answers: dict[str, bytes] = {}
         kept: dict[str, bytes] = {}
@@ -74,7 +84,7 @@ class RunStatements(TaskStatements):
             f" where id = $1 returning {COLUMNS}",
             (task_id, int(lost)),
         )
-        return StartedRun(StoredTask(*rows[0]), opened, answers, kept, lost)
+        return StartedRun(job, StoredTask(*rows[0]), opened, answers, kept, lost)
 
     def end(self, task: StoredTask, outcome: Outcome, *, tidy: bool = True) -> Operation[bool]:
         """End a task if this is its current run; `tidy` if it may have kept something."""
@@ -116,8 +126,12 @@ class RunStatements(TaskStatements):
         rows = yield Execute(f"select key, value from {self.kept} where task = $1 and kind = 'answer'", (task.id,))
         return {key: self._open(value, task, "answer", key) for key, value in rows if key in wanted}
 
-    def park(self, task: StoredTask, keys: Iterable[str]) -> Operation[bool]:
-        """Free the run of a task that waits for answers; False if one of them has arrived."""
+    def park(self, started: StartedRun, keys: Iterable[str]) -> Operation[bool]:
+        """Free the run of a task that waits for answers; False if one of them has arrived.
+
+        Its place in the queue goes at the same time: the answer makes a new one, and a task must not have two.
+        """
+        task = started.task
         rows = yield Execute(
             f"select id from {self.tasks} where id = $1 and run = $2 and state = 'running'{self.locking}",
             (task.id, task.run),
@@ -127,6 +141,7 @@ class RunStatements(TaskStatements):
         if not rows or any(key in wanted for (key,) in found):
             return False
         yield Execute(f"update {self.tasks} set state = 'parked' where id = $1", (task.id,))
+        yield from self._leave(started.job)
         return True
 
     def keep(self, task: StoredTask, key: str, value: bytes) -> Operation[bool]:
@@ -139,14 +154,16 @@ class RunStatements(TaskStatements):
             yield from self._put(task.id, "step", key, self.sealer.seal(value, task.place, "step", key))
         return bool(rows)
 
-    def release(self, task: StoredTask) -> Operation[bool]:
-        """Put a task back into the queue."""
+    def release(self, started: StartedRun) -> Operation[bool]:
+        """Put a task back into the queue, at a new place."""
+        task = started.task
         rows = yield Execute(
             f"update {self.tasks} set state = 'queued', status = 'working'"
             " where id = $1 and run = $2 and state = 'running' returning id",
             (task.id, task.run),
         )
         if rows:
+            yield from self._leave(started.job)
             yield Enqueue(task.tool, task.id)
             yield Changed(task.id)
         return bool(rows)
@@ -172,3 +189,11 @@ class RunStatements(TaskStatements):
             (task.id,),
         )
         yield Changed(task.id)
+
+    def _is_taken(self, job: str, worker: str) -> str:
+        """Write the query whether a worker still has a job."""
+        return f"select 1 from {self.jobs} where id = {job} and {self.worker} = {worker}"
+
+    def _leave(self, job: TakenJob) -> Operation[None]:
+        """Delete the place of a run in the queue, unless another worker has it now."""
+        yield Execute(f"delete from {self.jobs} where id = $1 and {self.worker} = $2", job)

@@ -176,15 +176,16 @@ class SqliteQueue:
         await self._tasks.run(work)
 
     async def retry_job(self, job: Job, delay: timedelta, traceback_record: TracebackRecord | None) -> None:
-        """Put a job back into the queue, for later."""
+        """Put a job back into the queue, for later, unless another worker has it now."""
         later = time.time() + delay.total_seconds()
 
         def work(connection: sqlite3.Connection, effects: Effects) -> None:
             connection.execute(
                 "update jobs set status = 'queued', manager = null, execute_after = ?, attempts = attempts + 1"
-                " where id = ?",
-                (later, job.id),
+                " where id = ? and manager = ?",
+                (later, job.id, self._manager),
             ).close()
+            effects.queued.append(True)
 
         await self._tasks.run(work)
 

@@ -31,7 +31,7 @@ from axolotl_core.task_engine import (
     UnknownCall,
 )
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.run_statements import RunStatements, StartedRun
+from axolotl_server.task_engines.run_statements import RunStatements, StartedRun, TakenJob
 from axolotl_server.task_engines.stored_run import StoredRun
 from axolotl_server.task_engines.task_sealing import UnreadableTask
 from axolotl_server.task_engines.task_statements import Operation
@@ -247,11 +247,14 @@ class StoredTaskEngine(ITaskEngine):
 
     async def _execute(self, job: Job) -> None:
         """Run a task that was taken from the queue; one that is gone, or has ended, needs nothing."""
+        if self._stops:
+            raise RetryRequested(timedelta(0))
         task_id = (job.payload or b"").decode()
+        taken = TakenJob(job.id, str(job.queue_manager_id))
         try:
-            started = await self.patiently(lambda: self._statements.begin_first(task_id), atomic=False)
+            started = await self.patiently(lambda: self._statements.begin_first(task_id, taken), atomic=False)
             if started is None:
-                started = await self.patiently(lambda: self._statements.begin(task_id))
+                started = await self.patiently(lambda: self._statements.begin(task_id, taken))
         except UnreadableTask as error:
             await self._spoiled(task_id, None, error)
             return
@@ -263,8 +266,15 @@ class StoredTaskEngine(ITaskEngine):
         if started.lost and (not runner.may_restart(job.entrypoint) or started.task.losses >= self._settings.max_runs):
             _log.warning("task %s of tool %s: the worker that ran it is gone", task_id, job.entrypoint)
             await self.patiently(lambda: self._statements.end(started.task, _LOST))
-            return
-        await self._run(started, runner)
+        elif self._stops:
+            await self.patiently(lambda: self._statements.release(started))
+        else:
+            await self._run(started, runner)
+
+    @property
+    def _stops(self) -> bool:
+        """Whether calls that have just been taken from the queue are left to other workers."""
+        return self._closed or (self._queue is not None and self._queue.shutdown.is_set())
 
     async def _run(self, started: StartedRun, runner: ITaskRunner) -> None:
         task_id = started.task.id
@@ -318,7 +328,7 @@ class StoredTaskEngine(ITaskEngine):
             record = replace(
                 known, status="cancelled", message=outcome.message, outcome=outcome, questions={}, updated_at=now_text()
             )
-        messages = await self._database.execute(self._statements.take_messages(record)) if record.open else ()
+        messages = await self._database.execute(self._statements.take_messages(record))
         version = record.status, record.updated_at
         is_status = self._versions.get(task_id, ("working", record.created_at)) != version
         if record.open:
@@ -326,7 +336,7 @@ class StoredTaskEngine(ITaskEngine):
         else:
             self._versions.pop(task_id, None)
             self._known.pop(task_id, None)
-        self._listener.task_changed(TaskChange(record, is_status=is_status, messages=tuple(messages)))
+        self._listener.task_changed(TaskChange(record, is_status=is_status, messages=messages))
 
     async def _poll(self) -> None:
         """Look at all tasks of this process now and then, because a message about a change may be lost."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
@@ -35,7 +36,7 @@ class StoredRun:
         self.answers: Mapping[str, bytes] = started.answers
         self.kept: Mapping[str, bytes] = started.kept
         self.token = CancellationToken()
-        self._task = started.task
+        self._started, self._task = started, started.task
         self.record: TaskRecord = statements.record(started.task)
         self._statements = statements
         self._execute = execute
@@ -44,6 +45,7 @@ class StoredRun:
         self._unsent: list[bytes] = []
         self._sending: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
+        self._one_flush = asyncio.Lock()
         self._has_kept = bool(started.answers or started.kept)
 
     def send(self, message: bytes) -> None:
@@ -73,7 +75,7 @@ class StoredRun:
 
     async def release(self) -> None:
         await self.flush()
-        await self._patiently(lambda: self._statements.release(self._task))
+        await self._patiently(lambda: self._statements.release(self._started))
 
     async def end(self, outcome: Outcome) -> bool:
         await self.flush()
@@ -92,16 +94,15 @@ class StoredRun:
             self._take(answers)
 
     async def flush(self) -> None:
-        """Store the messages that wait."""
+        """Store the messages that wait; those that are being stored are stored when this returns."""
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
-        messages, self._unsent = self._unsent, []
-        if messages:
-            try:
-                await self._execute(self._statements.send(self._task, messages))
-            except TasksUnavailable:
-                return  # a notification that is lost is not missed
+        async with self._one_flush:
+            messages, self._unsent = self._unsent, []
+            if messages:
+                with suppress(TasksUnavailable):  # a notification that is lost is not missed
+                    await self._execute(self._statements.send(self._task, messages))
 
     def _flush_soon(self) -> None:
         self._sending = None
@@ -112,7 +113,7 @@ class StoredRun:
             await asyncio.wait((answered,), timeout=hold_seconds)
             if answered.done():
                 return answered.result()
-            if await self._patiently(lambda: self._statements.park(self._task, tuple(self._waiting))):
+            if await self._patiently(lambda: self._statements.park(self._started, tuple(self._waiting))):
                 for one in self._waiting.values():
                     if not one.done():
                         one.set_result(None)

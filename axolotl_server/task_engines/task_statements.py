@@ -80,11 +80,24 @@ class StoredTask(NamedTuple):
 class TaskStatements:
     """The operations on stored tasks."""
 
-    def __init__(self, settings: TaskSettings, sealer: TaskSealer, *, tables: str = "", locking: str = "") -> None:
-        """Use tables with a prefix; `locking` is added to a read that precedes a write."""
+    def __init__(
+        self,
+        settings: TaskSettings,
+        sealer: TaskSealer,
+        *,
+        tables: str = "",
+        jobs: str = "jobs",
+        worker: str = "manager",
+        locking: str = "",
+    ) -> None:
+        """Use tables with a prefix; `locking` is added to a read that precedes a write.
+
+        `jobs` is the table of the queue, and `worker` its column with the worker that has taken a job, as text.
+        """
         self._settings = settings
         self.sealer = sealer
         self.tasks, self.kept, self.messages = f"{tables}tasks", f"{tables}kept", f"{tables}messages"
+        self.jobs, self.worker = f"{tables}{jobs}", worker
         self.locking = locking
 
     def count(self) -> Operation[int]:
@@ -248,8 +261,9 @@ class TaskStatements:
         """Delete tasks whose time is up, and everything that belongs to no task."""
         rows = yield Execute(f"delete from {self.tasks} where expires_at <= $1 returning id", (time.time(),))
         for (task_id,) in rows:
-            yield from self._forget(task_id)
             yield Changed(task_id)
+        for table in (self.kept, self.messages):
+            yield Execute(f"delete from {table} where task not in (select id from {self.tasks})")
         return len(rows)
 
     def drop_results(self) -> Operation[int]:
@@ -330,8 +344,8 @@ class TaskStatements:
         )
 
     def _forget(self, task_id: str) -> Operation[None]:
-        for table in (self.kept, self.messages):
-            yield Execute(f"delete from {table} where task = $1", (task_id,))
+        """Delete the answers and steps of a task that has ended; its last messages stay for those who follow it."""
+        yield Execute(f"delete from {self.kept} where task = $1", (task_id,))
 
     def _open(self, value: Any, task: StoredTask, kind: str, key: str = "") -> bytes:
         return self.sealer.open(bytes(value), task.place, kind, key)

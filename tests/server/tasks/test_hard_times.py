@@ -191,11 +191,8 @@ async def test_code_stops_soon_after_a_cancellation(url: str, tmp_path: Path) ->
     assert delays[len(delays) * 99 // 100 - 1] <= 0.1, delays[-10:]
 
 
-async def test_parked_questions_survive_all_workers(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+async def test_parked_questions_survive_all_workers(url: str, tmp_path: Path) -> None:
     """Questions stay open when all workers die; answered later, each task continues once."""
-    if url.startswith("postgresql"):
-        reason = "on Postgres, code outside of a step was seen to run twice: docs/internals/rough-edges.md"
-        request.node.add_marker(pytest.mark.xfail(reason=reason, strict=False))
     notes = tmp_path / "notes"
     async with client(url) as peer:
         async with workers(url, 1, hold_seconds=0.05) as group:

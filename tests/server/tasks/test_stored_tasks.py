@@ -179,11 +179,8 @@ async def test_a_parked_task_is_answered_by_a_response(url: str) -> None:
         assert text_of(await peer.outcome(task_id)) == "ada ordered 5"
 
 
-async def test_a_server_that_stops_returns_its_tasks(url: str, request: pytest.FixtureRequest) -> None:
+async def test_a_server_that_stops_returns_its_tasks(url: str) -> None:
     """A task of a tool that may restart goes back into the queue, and another worker completes it."""
-    if url.startswith("postgresql"):
-        reason = "on Postgres, the task was sometimes completed already: docs/internals/rough-edges.md"
-        request.node.add_marker(pytest.mark.xfail(reason=reason, strict=False))
     job = Job(task_restart="resume")
     async with replica(url, Job(), works=False) as server:
         peer = await DirectedPeer.connect(server, ADA)

@@ -8,8 +8,11 @@ import pytest
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, UnknownCall
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.task_engines.assembly import make_database
+from axolotl_server.task_engines.run_statements import TakenJob
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.servers.task_engines import STORES, OpenEngine, change_store, opened, store_of
+from tests.support.servers.task_engines import KEY, STORES, OpenEngine, change_store, opened, store_of
 
 DONE = Outcome("completed", None, b"{}")
 OWNER = b"owner"
@@ -214,6 +217,49 @@ async def test_answers_and_values_survive_a_worker(url: str) -> None:
         async with opened("", finish, place=url, **LONG_LEASE) as engine:
             await ended(engine, task.id)
     assert seen == [(2, {"amount": b"3"}, {"charge": b"receipt"})]
+
+
+async def test_a_parked_task_has_one_place_in_the_queue(url: str) -> None:
+    """If a worker dies right after it has parked a task, the task runs once when it is answered, not twice."""
+    parked, gate = asyncio.Event(), Gate()
+
+    async def ask(run: ITaskRun) -> None:
+        assert await run.ask("amount", TaskQuestion("elicitation/create", {}, "digest"), hold_seconds=0.0) is None
+        parked.set()
+        stopped = asyncio.Event()
+        run.token.on_cancel(lambda reason: stopped.set())
+        await stopped.wait()
+
+    async with opened("", ask, place=url, **LONG_LEASE) as dying:
+        task = await dying.submit(task_of())
+        await parked.wait()
+        await dying.end_work()
+        await forget_workers(url)
+        async with opened("", gate, place=url, **LONG_LEASE) as engine:
+            await engine.answer(task.id, OWNER, {"amount": b"3"})
+            await until(lambda: gate.running == 1)
+            await asyncio.sleep(0.2)  # sleeps: gives the worker time to begin another run
+            gate.release.set()
+            record = await ended(engine, task.id)
+    assert (record.status, record.run, gate.most) == ("completed", 2, 1)
+
+
+async def test_a_job_that_another_worker_has_begins_nothing(url: str) -> None:
+    """A worker that was paused before it could begin a task does not disturb the one that has taken its place."""
+    gate = Gate()
+    settings = ServerSettings.model_validate({"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}})
+    database = make_database(settings)
+    await database.open(print)
+    async with opened("", gate, place=url, works=False) as engine:
+        task = await engine.submit(task_of())
+        paused = TakenJob(1, "the worker that had the job before")
+        assert await database.execute(database.statements.begin_first(task.id, paused)) is None
+        engine.begin_work()
+        await until(lambda: gate.running == 1)
+        assert await database.execute(database.statements.begin(task.id, paused)) is None
+        gate.release.set()
+        assert (await ended(engine, task.id)).run == 1
+    await database.close()
 
 
 async def until_asked(engine: OpenEngine, task_id: str) -> None:
