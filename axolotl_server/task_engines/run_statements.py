@@ -12,8 +12,10 @@ from axolotl_server.task_engines.task_statements import (
     Enqueue,
     Execute,
     Operation,
+    Row,
     StoredTask,
     TaskStatements,
+    parameters,
 )
 from axolotl_server.task_engines.task_states import now_text
 
@@ -120,11 +122,23 @@ class RunStatements(TaskStatements):
             yield from self._remove_questions(task.id, [key])
             yield Changed(task.id)
 
-    def answers(self, task: StoredTask, keys: Iterable[str]) -> Operation[dict[str, bytes]]:
-        """Read the answers that have arrived."""
-        wanted = set(keys)
-        rows = yield Execute(f"select key, value from {self.kept} where task = $1 and kind = 'answer'", (task.id,))
-        return {key: self._open(value, task, "answer", key) for key, value in rows if key in wanted}
+    def states(
+        self, task_ids: Sequence[str], asking: Sequence[str]
+    ) -> Operation[tuple[dict[str, StoredTask], Sequence[Row]]]:
+        """Read where tasks are, and the sealed answers to those that ask: task, key and value of each."""
+        marks, ids = parameters(task_ids, first=1)
+        rows = yield Execute(f"select {COLUMNS} from {self.tasks} where id in ({marks})", tuple(ids))
+        answers: Sequence[Row] = ()
+        if asking:
+            marks, ids = parameters(asking)
+            answers = yield Execute(
+                f"select task, key, value from {self.kept} where kind = $1 and task in ({marks})", ("answer", *ids)
+            )
+        return {row[1]: StoredTask(*row) for row in rows}, answers
+
+    def open_answer(self, task: StoredTask, key: str, value: bytes) -> bytes:
+        """Decrypt an answer, or raise UnreadableTask."""
+        return self._open(value, task, "answer", key)
 
     def park(self, started: StartedRun, keys: Iterable[str]) -> Operation[bool]:
         """Free the run of a task that waits for answers; False if one of them has arrived.

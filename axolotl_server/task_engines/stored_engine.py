@@ -5,7 +5,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
@@ -40,6 +40,7 @@ from axolotl_server.task_engines.task_states import cancelled_by, now_text, shut
 _MAX_KNOWN: Final = 10_000
 _STOP_SECONDS: Final = 5.0
 _BATCH: Final = 25
+_LOOK_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
 _UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed, or its key is gone")
@@ -144,11 +145,11 @@ class StoredTaskEngine(ITaskEngine):
         return record
 
     async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
-        try:
-            record = await self._database.execute(self._statements.read(task_id, owner), writes=False)
-        except UnreadableTask as error:
-            return await self._spoiled(task_id, owner, error)
-        if record is not None and record.open:
+        found = (await self._database.execute(self._statements.read((task_id,)), writes=False)).get(task_id)
+        record = await self._spoiled(task_id, found) if isinstance(found, UnreadableTask) else found
+        if record is None or owner not in (None, record.owner):
+            return None
+        if record.open:
             self._know(record)
         return record
 
@@ -256,7 +257,7 @@ class StoredTaskEngine(ITaskEngine):
             if started is None:
                 started = await self.patiently(lambda: self._statements.begin(task_id, taken))
         except UnreadableTask as error:
-            await self._spoiled(task_id, None, error)
+            await self._spoiled(task_id, error)
             return
         if started is None:
             return
@@ -296,47 +297,66 @@ class StoredTaskEngine(ITaskEngine):
 
     async def _watch(self) -> None:
         """Look at changed tasks: stop runs that have lost their task, deliver answers, tell listeners."""
+        assert self._listener is not None
         while True:
             await self._wake.wait()
             self._wake.clear()
             changed, self._changed = self._changed, set()
-            for task_id in changed:
+            for task_ids in _batches(tuple(changed)):
                 try:
-                    await self._look_at(task_id)
+                    await self._compare_runs({one: self._runs[one] for one in task_ids if one in self._runs})
+                    await self._report([one for one in task_ids if self._listener.follows(one)])
                 except TasksUnavailable:
-                    self._changed.add(task_id)
-            if self._changed:
-                await asyncio.sleep(_RETRY_SECONDS[2])
-                self._wake.set()
+                    await asyncio.sleep(_RETRY_SECONDS[2])
+                    self._changed.update(task_ids)
+                    self._wake.set()
 
-    async def _look_at(self, task_id: str) -> None:
-        run = self._runs.get(task_id)
-        if run is not None:
-            await run.refresh()
-        assert self._listener is not None
-        if self._listener.follows(task_id):
-            await self._report(task_id)
+    async def _compare_runs(self, runs: Mapping[str, StoredRun]) -> None:
+        if not runs:
+            return
+        asking = tuple(task_id for task_id, run in runs.items() if run.asks)
+        states, answers = await self._database.execute(self._statements.states(tuple(runs), asking), writes=False)
+        for task_id, run in runs.items():
+            try:
+                run.compare(states.get(task_id), answers)
+            except UnreadableTask as error:
+                await self._spoiled(task_id, error)
 
-    async def _report(self, task_id: str) -> None:
+    async def _report(self, task_ids: Sequence[str]) -> None:
+        """Tell listeners about tasks, and deliver their messages."""
+        if not task_ids:
+            return
         assert self._listener is not None
-        record = await self.find(task_id, None)
-        if record is None:
-            known = self._known.pop(task_id, None)
-            if known is None:
-                return
-            outcome = cancelled_by(CancelReason.TIMEOUT)
-            record = replace(
-                known, status="cancelled", message=outcome.message, outcome=outcome, questions={}, updated_at=now_text()
-            )
-        messages = await self._database.execute(self._statements.take_messages(record))
-        version = record.status, record.updated_at
-        is_status = self._versions.get(task_id, ("working", record.created_at)) != version
-        if record.open:
-            self._versions[task_id] = version
-        else:
-            self._versions.pop(task_id, None)
-            self._known.pop(task_id, None)
-        self._listener.task_changed(TaskChange(record, is_status=is_status, messages=messages))
+        found = await self._database.execute(self._statements.read(task_ids), writes=False)
+        records: list[TaskRecord] = []
+        for task_id in task_ids:
+            one = found.get(task_id)
+            record = await self._spoiled(task_id, one) if isinstance(one, UnreadableTask) else one
+            record = self._expired(task_id) if record is None else record
+            if record is not None:
+                records.append(record)
+        messages = await self._database.execute(self._statements.take_messages(records)) if records else {}
+        for record in records:
+            version = record.status, record.updated_at
+            is_status = self._versions.get(record.id, ("working", record.created_at)) != version
+            if record.open:
+                self._know(record)
+                self._versions[record.id] = version
+            else:
+                self._versions.pop(record.id, None)
+                self._known.pop(record.id, None)
+            own = tuple(messages.get(record.id, ()))
+            self._listener.task_changed(TaskChange(record, is_status=is_status, messages=own))
+
+    def _expired(self, task_id: str) -> TaskRecord | None:
+        """Describe the end of a task that is no longer stored, if this process knew it."""
+        known = self._known.pop(task_id, None)
+        if known is None:
+            return None
+        outcome = cancelled_by(CancelReason.TIMEOUT)
+        return replace(
+            known, status="cancelled", message=outcome.message, outcome=outcome, questions={}, updated_at=now_text()
+        )
 
     async def _poll(self) -> None:
         """Look at all tasks of this process now and then, because a message about a change may be lost."""
@@ -356,11 +376,14 @@ class StoredTaskEngine(ITaskEngine):
             old, _ = self._known.popitem(last=False)
             self._versions.pop(old, None)
 
-    async def _spoiled(self, task_id: str, owner: bytes | None, error: UnreadableTask) -> TaskRecord | None:
+    async def _spoiled(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
         """End a task whose stored values were changed."""
         _log.error("a stored task cannot be used: %s", error)
         await self.patiently(lambda: self._statements.spoil(task_id, _UNREADABLE))
-        try:
-            return await self._database.execute(self._statements.read(task_id, owner), writes=False)
-        except UnreadableTask:
-            return None
+        found = await self._database.execute(self._statements.read((task_id,)), writes=False)
+        record = found.get(task_id)
+        return None if isinstance(record, UnreadableTask) else record
+
+
+def _batches(task_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (task_ids[start : start + _LOOK_AT_ONCE] for start in range(0, len(task_ids), _LOOK_AT_ONCE))

@@ -1,7 +1,7 @@
 """One run of a stored task."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
@@ -9,7 +9,7 @@ from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.task_engine import Outcome, TaskQuestion, TaskRecord, TasksUnavailable
 from axolotl_server.task_engines.run_statements import RunStatements, StartedRun
-from axolotl_server.task_engines.task_statements import Operation, StoredTask
+from axolotl_server.task_engines.task_statements import Operation, Row, StoredTask
 
 _SEND_SECONDS = 0.05
 _MAX_UNSENT = 100
@@ -82,16 +82,27 @@ class StoredRun:
         tidy = self._has_kept
         return await self._patiently(lambda: self._statements.end(self._task, outcome, tidy=tidy), atomic=tidy)
 
-    async def refresh(self) -> None:
-        """Compare with the stored task: stop if it has ended or has another run, and take answers."""
-        task: StoredTask | None = await self._execute(self._statements.state(self._task.id), writes=False)
+    @property
+    def asks(self) -> bool:
+        """Whether its code waits for an answer."""
+        return bool(self._waiting)
+
+    def compare(self, task: StoredTask | None, answers: Sequence[Row]) -> None:
+        """Compare with the stored task: stop if it has ended or has another run, and take answers.
+
+        Raises UnreadableTask if an answer was changed in the store.
+        """
         reason = self._reason_to_stop(task)
         if reason is not None:
             self.token.cancel(reason)
             return
-        if self._waiting:
-            answers = await self._execute(self._statements.answers(self._task, self._waiting), writes=False)
-            self._take(answers)
+        own = {key: value for task_id, key, value in answers if task_id == self._task.id and key in self._waiting}
+        self._take({key: self._statements.open_answer(self._task, key, value) for key, value in own.items()})
+
+    async def _refresh(self) -> None:
+        task_id = self._task.id
+        states, answers = await self._execute(self._statements.states((task_id,), (task_id,)), writes=False)
+        self.compare(states.get(task_id), answers)
 
     async def flush(self) -> None:
         """Store the messages that wait; those that are being stored are stored when this returns."""
@@ -122,7 +133,7 @@ class StoredRun:
 
     async def _patiently_refresh(self) -> None:
         try:
-            await self.refresh()
+            await self._refresh()
         except TasksUnavailable:
             await asyncio.sleep(_SEND_SECONDS)
 

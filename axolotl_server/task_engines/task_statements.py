@@ -8,6 +8,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -15,13 +16,14 @@ import msgspec
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import NewTask, Outcome, TaskQuestion, TaskRecord
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer
+from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer, UnreadableTask
 from axolotl_server.task_engines.task_states import cancelled_by, now_text, too_many, too_many_of_one
 
 COLUMNS: Final = (
     "number, id, owner, tool, status, state, created_at, updated_at, ttl_seconds, expires_at, run, losses, version,"
     " message"
 )
+_LENGTHS: Final = (1, 10, 100, 500)
 
 
 class Enqueue(NamedTuple):
@@ -75,6 +77,13 @@ class StoredTask(NamedTuple):
     def place(self) -> TaskPlace:
         """What the sealed values of the task are bound to."""
         return TaskPlace(self.id, self.owner, self.tool, self.expires_at)
+
+
+def parameters(values: Sequence[str], first: int = 2) -> tuple[str, tuple[str, ...]]:
+    """Write the parameters of a list, from a number on; repeated values make few lengths, which are prepared once."""
+    size = next((size for size in _LENGTHS if size >= len(values)), len(values))
+    padded = (*values, *(values[-1],) * (size - len(values)))
+    return ", ".join(f"${first + index}" for index in range(size)), padded
 
 
 class TaskStatements:
@@ -164,23 +173,33 @@ class TaskStatements:
         rows = yield Execute(f"select {COLUMNS} from {self.tasks} where owner = $1 and key = $2", (owner, key))
         return StoredTask(*rows[0]) if rows else None
 
-    def read(self, task_id: str, owner: bytes | None = None) -> Operation[TaskRecord | None]:
-        """Read a task of an owner, or of any owner, with its questions or its outcome."""
+    def read(self, task_ids: Sequence[str]) -> Operation[dict[str, TaskRecord | UnreadableTask]]:
+        """Read tasks with their questions or outcomes; one that cannot be read does not affect the others."""
+        marks, ids = parameters(task_ids)
         rows = yield Execute(
-            f"select {COLUMNS}, outcome from {self.tasks} where id = $1 and expires_at > $2", (task_id, time.time())
+            f"select {COLUMNS}, outcome from {self.tasks} where expires_at > $1 and id in ({marks})",
+            (time.time(), *ids),
         )
-        if not rows or owner not in (None, bytes(rows[0][2])):
-            return None
-        *columns, outcome = rows[0]
-        task = StoredTask(*columns)
-        questions: dict[str, TaskQuestion] = {}
-        if task.status == "input_required":
+        asked: Sequence[Row] = ()
+        if any(StoredTask(*row[:-1]).status == "input_required" for row in rows):
             asked = yield Execute(
-                f"select key, value from {self.kept} where task = $1 and kind = 'question'", (task_id,)
+                f"select task, key, value from {self.kept} where kind = $1 and task in ({marks})", ("question", *ids)
             )
-            questions = {key: _decode_question(self._open(value, task, "question", key)) for key, value in asked}
-        ended = None if outcome is None else _decode_outcome(self._open(outcome, task, "outcome"))
-        return self.record(task, questions=questions, outcome=ended)
+        return {row[1]: self._described(row, asked) for row in rows}
+
+    def _described(self, row: Row, asked: Sequence[Row]) -> TaskRecord | UnreadableTask:
+        *columns, outcome = row
+        task = StoredTask(*columns)
+        try:
+            questions = {
+                key: _decode_question(self._open(value, task, "question", key))
+                for task_id, key, value in asked
+                if task_id == task.id and task.status == "input_required"
+            }
+            ended = None if outcome is None else _decode_outcome(self._open(outcome, task, "outcome"))
+            return self.record(task, questions=questions, outcome=ended)
+        except UnreadableTask as error:
+            return error
 
     def owned(self, owner: bytes | None, after: int, count: int) -> Operation[tuple[TaskRecord, ...]]:
         """List tasks without their questions and outcomes."""
@@ -239,14 +258,17 @@ class TaskStatements:
             yield from self._end("id = $1 and run >= $2", (task_id, 0), task.place, outcome)
             yield from self._forget(task_id)
 
-    def take_messages(self, record: TaskRecord) -> Operation[tuple[bytes, ...]]:
-        """Remove the messages of a task in order to send them."""
-        rows = yield Execute(
-            f"delete from {self.messages} where task = $1 returning number, value",
-            (record.id,),
-        )
-        place = TaskPlace(record.id, record.owner, record.tool, record.expires_at)
-        return tuple(self.sealer.open(bytes(value), place, "message") for _, value in sorted(map(tuple, rows)))
+    def take_messages(self, records: Sequence[TaskRecord]) -> Operation[Mapping[str, Sequence[bytes]]]:
+        """Remove the messages of tasks in order to send them."""
+        marks, ids = parameters([record.id for record in records], first=1)
+        rows = yield Execute(f"delete from {self.messages} where task in ({marks}) returning task, number, value", ids)
+        places = {one.id: TaskPlace(one.id, one.owner, one.tool, one.expires_at) for one in records}
+        messages: dict[str, list[bytes]] = {}
+        for task_id, _, value in sorted(map(tuple, rows), key=lambda row: row[1]):
+            with suppress(UnreadableTask):  # it was changed in the store, and others were not
+                message = self.sealer.open(bytes(value), places[task_id], "message")
+                messages.setdefault(task_id, []).append(message)
+        return messages
 
     def unclaimed(self, seconds: float) -> Operation[dict[str, int]]:
         """Count the tasks that no worker has begun for some seconds, by tool."""

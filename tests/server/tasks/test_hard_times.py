@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import Principal
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import ServerHost
 from tests.support.containers.note_tools import few, hold, lines_of, note, wait
 from tests.support.peers.task_peers import DirectedPeer
@@ -99,14 +100,21 @@ async def workers(url: str, number: int, **settings: Any) -> AsyncIterator[Worke
 
 
 @asynccontextmanager
-async def client(url: str) -> AsyncIterator[DirectedPeer]:
-    """A client of a server that submits tasks and runs none."""
+async def replica(url: str) -> AsyncIterator[ServerHost]:
+    """A server that submits tasks and runs none."""
     flags = {
         "tasks": {"url": url, "lease_seconds": LEASE_SECONDS, "maximum": 10_000, "maximum_per_principal": None},
         "protocol": {"state_keys": [KEY]},
     }
     async with ServerHost(container_of(note, hold, few, wait), flags=flags) as host:
         await host.begin_tasks(works=False)
+        yield host
+
+
+@asynccontextmanager
+async def client(url: str) -> AsyncIterator[DirectedPeer]:
+    """A client of a server that submits tasks and runs none."""
+    async with replica(url) as host:
         yield await DirectedPeer.connect(host, Principal("ada"))
 
 
@@ -186,8 +194,33 @@ async def test_code_stops_soon_after_a_cancellation(url: str, tmp_path: Path) ->
             cancelled[str(number)] = time.monotonic()
             await peer.result("tasks/cancel", {"taskId": task_id})
             await until_lines(notes, CANCELLATIONS + number + 1)
+    assert_soon(notes, cancelled)
+
+
+@ONLY_IN_FULL
+async def test_code_stops_soon_after_a_burst_of_cancellations(url: str, tmp_path: Path) -> None:
+    """If many tasks are cancelled at once, each stops soon after its cancellation was acknowledged."""
+    notes = tmp_path / "notes"
+    acknowledged: dict[str, float] = {}
+    async with replica(url) as host, workers(url, 1, concurrency=CANCELLATIONS):
+        peer = await DirectedPeer.connect(host, Principal("ada"))
+        ids = await start(peer, "hold", CANCELLATIONS, path=str(notes))
+        await until_lines(notes, CANCELLATIONS)
+
+        async def cancel(number: int, task_id: str) -> None:
+            await host.assembly.tasks.engine.cancel(task_id, None, CancelReason.CLIENT)
+            acknowledged[str(number)] = time.monotonic()
+
+        await asyncio.gather(*(cancel(number, task_id) for number, task_id in enumerate(ids)))
+        await until_lines(notes, 2 * CANCELLATIONS)
+    assert_soon(notes, acknowledged)
+
+
+def assert_soon(notes: Path, cancelled: Mapping[str, float]) -> None:
+    """Compare the times at which code stopped with those at which it was cancelled."""
     stops = [line.split()[1:] for line in lines_of(notes) if line.startswith("stop")]
     delays = sorted(float(moment) - cancelled[number] for number, moment in stops)
+    assert len(delays) == CANCELLATIONS
     assert delays[len(delays) * 99 // 100 - 1] <= 0.1, delays[-10:]
 
 
