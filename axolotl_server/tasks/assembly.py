@@ -26,11 +26,11 @@ def make_tasks(settings: ServerSettings, given: ITaskEngine | None, assembly: "S
         ask_timeout_seconds=settings.limits.ask_timeout_seconds,
         catalogue=assembly.tools,
         inflight=assembly.inflight,
-        task_layers=_task_layers(assembly) if engine.durable else None,
+        task_layers=_task_layers(assembly, is_queued=engine.durable),
     )
 
 
-def _task_layers(assembly: "ServerAssembly") -> TaskLayers:
-    runners = assembly.runners
-    binder = Binder(assembly.settings, run_layers(assembly.layers, task_of), runners, assembly.toolsets)
+def _task_layers(assembly: "ServerAssembly", *, is_queued: bool) -> TaskLayers:
+    layers = run_layers(assembly.layers, task_of, is_queued=is_queued)
+    binder = Binder(assembly.settings, layers, assembly.runners, assembly.toolsets)
     return TaskLayers(assembly.layers, binder)

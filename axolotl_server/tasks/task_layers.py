@@ -1,8 +1,9 @@
-"""The layers around tools whose tasks are stored: those of the submission, and those of each run."""
+"""The layers around tools that run as tasks: those of the submission, and those of each run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from hashlib import sha256
+from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
@@ -22,12 +23,12 @@ Submit: TypeAlias = Callable[[ToolCall], Awaitable[TaskRecord]]
 """Submits the task of a call that has passed all checks."""
 
 
-def run_layers(layers: Sequence[ILayer], find_task: FindTask) -> tuple[ILayer, ...]:
-    """Choose the layers of a run: a quota is charged once, when the task is submitted, and the queue limits runs."""
-    return tuple(_of_runs(layers, find_task))
+def run_layers(layers: Sequence[ILayer], find_task: FindTask, *, is_queued: bool) -> tuple[ILayer, ...]:
+    """Choose the layers of a run: a quota is charged once, at the submission, and a queue limits runs by itself."""
+    return tuple(_of_runs(layers, find_task, QuotaLayer | ConcurrencyLayer if is_queued else QuotaLayer))
 
 
-def _of_runs(layers: Sequence[ILayer], find_task: FindTask) -> Iterator[ILayer]:
+def _of_runs(layers: Sequence[ILayer], find_task: FindTask, left_out: type[ILayer] | UnionType) -> Iterator[ILayer]:
     records: AuditLayer | None = None
     for layer in layers:
         if isinstance(layer, AuditLayer):
@@ -35,7 +36,7 @@ def _of_runs(layers: Sequence[ILayer], find_task: FindTask) -> Iterator[ILayer]:
             yield records
         elif isinstance(layer, IntentLayer) and records is not None:
             yield IntentLayer(records)
-        elif not isinstance(layer, QuotaLayer | ConcurrencyLayer):
+        elif not isinstance(layer, left_out):
             yield layer
 
 

@@ -43,9 +43,9 @@ class TaskService(ITaskListener):
         ask_timeout_seconds: float,
         catalogue: ToolCatalogue,
         inflight: InFlight,
-        task_layers: TaskLayers | None = None,
+        task_layers: TaskLayers,
     ) -> None:
-        """Run tasks on an engine; `task_layers` replaces the layers around tools whose tasks are stored."""
+        """Run tasks on an engine; `task_layers` replaces the layers around tools that run as tasks."""
         self.engine = engine
         self._settings = settings
         self._tools = tools
@@ -121,35 +121,31 @@ class TaskService(ITaskListener):
 
         A call that has already run in its request is admitted: its quota is charged.
         """
-        if self._layers is not None:
-            submit = partial(self._submit, request, design, ttl_seconds)
-            return await self._layers.admit(request, submit, is_admitted=is_admitted)
-        record = await self._submit(request, design, ttl_seconds)
-        self.runner.origins[record.id] = TaskOrigin(request.exchange.principal, request.connection)
-        return record
+        submit = partial(self._submit, request, design, ttl_seconds)
+        return await self._layers.admit(request, submit, is_admitted=is_admitted)
 
-    async def _submit(
-        self, request: Request, design: Design, ttl_seconds: float | None, call: ToolCall | None = None
-    ) -> TaskRecord:
+    async def _submit(self, request: Request, design: Design, ttl_seconds: float | None, call: ToolCall) -> TaskRecord:
         assert request.target is not None
         binding = request.target.binding
         assert binding is not None
         stored, longest = self.engine.durable, self._settings.ttl_seconds
         submitter = "" if self.runner.tracing is None else self.runner.tracing.current()
-        reference = "" if call is None else call.reference or ""
+        reference = call.reference or ""
         task = NewTask(
             self.owner(request, design),
             binding.spec.name,
             TaskCall.of(request, design, stored=stored, submitter=submitter, reference=reference).encode(),
             longest if ttl_seconds is None else min(ttl_seconds, longest),
             share_digest(request.exchange.share),
-            None if self._layers is None or call is None else self._layers.key_of(binding, call),
+            self._layers.key_of(binding, call),
         )
         try:
             record = await self.engine.submit(task)
         except TasksUnavailable as error:
             raise self._unavailable(error) from None
         self._outages.recovered()
+        if not stored:
+            self.runner.origins.setdefault(record.id, TaskOrigin(request.exchange.principal, request.connection))
         return record
 
     async def find(self, task_id: str, request: Request, design: Design) -> TaskRecord:
@@ -199,8 +195,7 @@ class TaskService(ITaskListener):
         """Run the call of a task; its form was checked when it was submitted."""
         target = self._tools.locate(request)
         if target.binding is not None:
-            binding = target.binding if self._layers is None else self._layers.bind(target.binding)
-            target = RequestTarget(binding, b"{}" if target.raw == b"null" else target.raw)
+            target = RequestTarget(self._layers.bind(target.binding), b"{}" if target.raw == b"null" else target.raw)
         request.target = target
         return await self._tools.call(request)
 

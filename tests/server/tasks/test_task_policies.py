@@ -1,4 +1,4 @@
-"""Policies of stored tasks: audit records, idempotency, authorization and quotas, on replicas and in workers."""
+"""Policies of tasks: audit records, idempotency, authorization and quotas, on replicas and in workers."""
 
 import asyncio
 import json
@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Idempotency, Principal, tool
+from axolotl_core import Idempotency, Principal, ToolContext, tool
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import DirectedPeer
-from tests.support.servers.task_engines import KEY, STORES, store_of
+from tests.support.peers.task_peers import DirectedPeer, RequestingPeer
+from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
 from tests.support.tools import container_of
 
 ADA = Principal("ada", "engines")
@@ -32,6 +32,13 @@ async def halve(part: int) -> int:
     return part // 2
 
 
+@tool(task_support="detached")
+async def halve_later(part: int, context: ToolContext) -> int:
+    """Divide by two, in a task."""
+    await context.detach()
+    return part // 2
+
+
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of an empty store."""
@@ -40,11 +47,18 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield place
 
 
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The URL of an empty store; None if tasks are in memory."""
+    with store_of(request.param) as place:
+        yield place
+
+
 @asynccontextmanager
-async def replica(url: str, *, works: bool, **sections: Any) -> AsyncIterator[ServerHost]:
+async def replica(url: str | None, *, works: bool, **sections: Any) -> AsyncIterator[ServerHost]:
     """A server on a store, which runs tasks or does not."""
     flags = {"tasks": {"url": url, "lease_seconds": 1.0}, "protocol": {"state_keys": [KEY]}, **sections}
-    async with ServerHost(container_of(pay, halve), flags=flags) as host:
+    async with ServerHost(container_of(pay, halve, halve_later), flags=flags) as host:
         await host.begin_tasks(works=works)
         yield host
 
@@ -139,14 +153,43 @@ async def test_access_is_checked_again_in_the_worker(url: str) -> None:
         assert outcome["error"] == denied["error"]
 
 
-async def test_a_quota_is_charged_once(url: str) -> None:
-    """The replica charges the quota; the worker, which has the same rules, does not."""
+@pytest.mark.parametrize("name", ["halve", "halve_later"])
+async def test_a_quota_is_charged_once(engine: str | None, name: str) -> None:
+    """A task is charged when it is submitted, or in the request that it was detached from, and not when it runs."""
     quotas = {"rules": {"two": {"limit": 2, "window": "day"}}}
-    async with replica(url, works=True, quotas=quotas) as server:
+    async with replica(engine, works=True, quotas=quotas) as server:
         peer = await DirectedPeer.connect(server, ADA)
         for part in (2, 4):
-            task_id = (await peer.start("halve", {"part": part}))["taskId"]
+            task_id = (await peer.start(name, {"part": part}))["taskId"]
             assert str(part // 2) in str((await peer.outcome(task_id))["result"]["content"])
-        refused = await peer.ask("tools/call", {"name": "halve", "arguments": {"part": 6}})
+        refused = await peer.ask("tools/call", {"name": name, "arguments": {"part": 6}})
         assert refused["result"]["isError"] is True
         assert len(await server.assembly.tasks.engine.of(None, 0, 10)) == 2
+
+
+async def test_a_server_that_runs_its_own_tasks_records_both(engine: str | None, tmp_path: Path) -> None:
+    """Whatever the engine, the log has the acceptance, and start and end of the run, under one reference."""
+    log = tmp_path / "server.log"
+    async with replica(engine, works=True, audit=audit(log)) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("halve", {"part": 8}))["taskId"]
+        await peer.outcome(task_id)
+    written = {(one["event"], one.get("outcome"), one["task"], one.get("run")): one for one in records(log)}
+    assert written.keys() == {
+        ("end", "accepted", task_id, None),
+        ("start", None, task_id, 1),
+        ("end", "ok", task_id, 1),
+    }
+    assert len({one["call_id"] for one in written.values()}) == 1
+
+
+async def test_wrong_arguments_create_no_task(engine: str | None) -> None:
+    """Whatever the engine and the design, the client gets the error at once."""
+    async with replica(engine, works=True) as server:
+        directed = await DirectedPeer.connect(server, ADA)
+        reply = await directed.ask("tools/call", {"name": "halve", "arguments": {"part": "x"}})
+        assert reply["result"]["isError"] is True
+        requesting = await RequestingPeer.connect(server, ADA)
+        error = await requesting.error("tools/call", {"name": "halve", "arguments": {"part": "x"}, "task": {}})
+        assert error["code"] == -32602
+        assert await server.assembly.tasks.engine.of(None, 0, 10) == ()
