@@ -116,7 +116,7 @@ EncodeOutput: TypeAlias = Callable[[Any, Request], bytes]
 """Encodes an output as the result of a request, or raises if the output does not match the schema of its feature."""
 
 
-class Binding(msgspec.Struct, Generic[SpecT_co], frozen=True, eq=False):
+class Binding(msgspec.Struct, Generic[SpecT_co], frozen=True, eq=False, weakref=True):
     """A feature compiled for calls, found by one lookup."""
 
     spec: SpecT_co

@@ -11,6 +11,7 @@ from axolotl_core.errors import Overloaded, ProtocolError, Refused, ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.questions.question import needs_input
+from axolotl_core.registry import AnyTool
 
 if TYPE_CHECKING:
     from axolotl_server.layers.circuit import CircuitBreaker
@@ -28,6 +29,8 @@ class BreakerLayer(ILayer):
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._circuits: dict[str, CircuitBreaker] = {}
+        self._tools: dict[str, AnyTool] = {}
+        """The tools of the circuits: one that also runs as tasks is wrapped twice, and has one circuit."""
 
     @property
     def circuits(self) -> "Mapping[str, CircuitBreaker]":
@@ -35,12 +38,13 @@ class BreakerLayer(ILayer):
         return self._circuits
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        rule = spec.tool.breaker if isinstance(spec, ToolSpec) else None
-        if rule is None:
+        if not isinstance(spec, ToolSpec) or (rule := spec.tool.breaker) is None:
             return call_next
         from axolotl_server.layers.circuit import CircuitBreaker  # few tools have one
 
-        circuit = self._circuits[spec.name] = CircuitBreaker(rule, self._clock)
+        if self._tools.get(spec.name) is not spec.tool:
+            self._tools[spec.name], self._circuits[spec.name] = spec.tool, CircuitBreaker(rule, self._clock)
+        circuit = self._circuits[spec.name]
 
         async def guarded(call: ToolCall) -> Any:
             epoch = circuit.enter()

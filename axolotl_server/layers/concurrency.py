@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from axolotl_core.errors import Overloaded
 from axolotl_core.features.spec import FeatureSpec
@@ -93,11 +93,11 @@ class ConcurrencyLayer(ILayer):
         self._toolsets = toolsets or {}
         self.bulkheads: WeakSet[Bulkhead] = WeakSet()
         """The bulkheads in use, for the metrics."""
+        self._own: WeakValueDictionary[tuple[str, int], Bulkhead] = WeakValueDictionary()
+        """The bulkheads of features, by name and object: a tool that also runs as tasks is wrapped twice."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        limits, own = spec.limits, None
-        if limits.max_concurrency is not None:
-            own = Bulkhead(spec.name, limits.max_concurrency, limits.queue_limit, limits.queue_timeout_seconds)
+        own = None if spec.limits.max_concurrency is None else self._own_bulkhead(spec, spec.limits.max_concurrency)
         of_set = self._toolsets.get(spec.toolset or "")
         invoke = call_next
         for bulkhead in (self._server, of_set, own):
@@ -105,6 +105,14 @@ class ConcurrencyLayer(ILayer):
                 self.bulkheads.add(bulkhead)
                 invoke = _within(bulkhead, invoke)
         return invoke
+
+    def _own_bulkhead(self, spec: FeatureSpec, limit: int) -> Bulkhead:
+        place = spec.name, id(spec.feature)
+        own = self._own.get(place)
+        if own is None:
+            own = Bulkhead(spec.name, limit, spec.limits.queue_limit, spec.limits.queue_timeout_seconds)
+            self._own[place] = own
+        return own
 
 
 def _within(bulkhead: Bulkhead, call_next: Invoke) -> Invoke:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from hashlib import sha256
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
 from axolotl_core.task_engine import TaskRecord
@@ -54,9 +55,11 @@ class TaskLayers:
         checks = AuthorizationLayer | QuotaLayer | ValidationLayer
         self._checks = tuple(layer for layer in layers if isinstance(layer, checks))
         self._run_binder = run_binder
-        self._admissions: dict[tuple[ToolBinding, bool], Invoke] = {}
-        self._bindings: dict[ToolBinding, ToolBinding] = {}
-        self._keys: dict[ToolBinding, MakeKey] = {}
+        self._admissions: dict[bool, WeakKeyDictionary[ToolBinding, Invoke]] = {
+            is_admitted: WeakKeyDictionary() for is_admitted in (False, True)
+        }
+        self._bindings: WeakKeyDictionary[ToolBinding, ToolBinding] = WeakKeyDictionary()
+        self._keys: WeakKeyDictionary[ToolBinding, MakeKey] = WeakKeyDictionary()
 
     def bind(self, binding: ToolBinding) -> ToolBinding:
         """Give the binding of a tool for runs of its tasks."""
@@ -73,10 +76,10 @@ class TaskLayers:
         assert target is not None
         assert target.binding is not None
         assert task is not None
-        place = target.binding, is_admitted
-        if place not in self._admissions:
+        admissions = self._admissions[is_admitted]
+        if target.binding not in admissions:
             layers = self._record if is_admitted else (*self._record, *self._checks)
-            self._admissions[place], _ = fold(layers, target.binding.spec, _submit)
+            admissions[target.binding], _ = fold(layers, target.binding.spec, _submit)
         call = _Submission(
             request.head.id,  # type: ignore[arg-type]  # a message without an ID reaches no method
             request,
@@ -87,7 +90,7 @@ class TaskLayers:
             task=task,
             submit=submit,
         )
-        record: TaskRecord = await self._admissions[place](call)
+        record: TaskRecord = await admissions[target.binding](call)
         return record
 
     def key_of(self, binding: ToolBinding, call: ToolCall) -> bytes | None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Idempotency, Principal, ToolContext, tool
+from axolotl_core import Breaker, Idempotency, Principal, ToolContext, tool
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import DirectedPeer, RequestingPeer
+from tests.support.peers.memory_peer import Peer
+from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer
 from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
 from tests.support.tools import container_of
 
@@ -55,10 +56,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 
 @asynccontextmanager
-async def replica(url: str | None, *, works: bool, **sections: Any) -> AsyncIterator[ServerHost]:
+async def replica(url: str | None, *tools: Any, works: bool, **sections: Any) -> AsyncIterator[ServerHost]:
     """A server on a store, which runs tasks or does not."""
     flags = {"tasks": {"url": url, "lease_seconds": 1.0}, "protocol": {"state_keys": [KEY]}, **sections}
-    async with ServerHost(container_of(pay, halve, halve_later), flags=flags) as host:
+    async with ServerHost(container_of(*(tools or (pay, halve, halve_later))), flags=flags) as host:
         await host.begin_tasks(works=works)
         yield host
 
@@ -193,3 +194,32 @@ async def test_wrong_arguments_create_no_task(engine: str | None) -> None:
         error = await requesting.error("tools/call", {"name": "halve", "arguments": {"part": "x"}, "task": {}})
         assert error["code"] == -32602
         assert await server.assembly.tasks.engine.of(None, 0, 10) == ()
+
+
+async def test_a_circuit_breaker_counts_all_calls(engine: str | None) -> None:
+    """Failures of tasks open the circuit for direct calls too: both use the same upstream."""
+
+    @tool(task_support="optional", breaker=Breaker(failures=2, open_seconds=60))
+    async def fetch() -> str:
+        """Fail."""
+        raise ConnectionError("the upstream is down")
+
+    async with replica(engine, fetch, works=True) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        for _ in range(2):
+            await peer.outcome((await peer.start("fetch"))["taskId"])
+        direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "fetch", "arguments": {}})
+        assert direct["result"]["_meta"]["reason"] == "circuit_open"
+
+
+async def test_a_limit_counts_all_calls_in_memory() -> None:
+    """Without a queue, tasks and direct calls of a tool share its limit."""
+    job = Job(max_concurrency=1, queue_limit=0)
+    async with replica(None, job, works=True) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("job"))["taskId"]
+        await job.started.wait()
+        direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "job", "arguments": {}})
+        assert direct["result"]["_meta"]["reason"] == "overloaded"
+        job.release.set()
+        assert "done" in str(await peer.outcome(task_id))
