@@ -19,12 +19,19 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.task_engines.postgres_driver import PostgresConnections, PostgresDriver, is_outage
 from axolotl_server.task_engines.run_statements import RunStatements
+from axolotl_server.task_engines.store_version import (
+    STORE_VERSION,
+    check_not_newer,
+    check_up_to_date,
+    steps_from,
+)
 from axolotl_server.task_engines.stored_engine import ITaskDatabase
 from axolotl_server.task_engines.task_sealing import TaskSealer
 from axolotl_server.task_engines.task_statements import Changed, Enqueue, Operation
 
 _SCHEMA: Final = """
 create schema if not exists {schema};
+create table if not exists {schema}.store_version (version integer not null);
 create table if not exists {schema}.tasks (
     number bigint generated always as identity primary key, id text not null unique, owner bytea not null, share bytea,
     key bytea, tool text not null, status text not null, state text not null, created_at text not null,
@@ -34,7 +41,6 @@ create table if not exists {schema}.tasks (
 create index if not exists tasks_by_owner on {schema}.tasks (owner, number);
 create index if not exists tasks_by_share on {schema}.tasks (share) where share is not null;
 create index if not exists tasks_by_expiry on {schema}.tasks (expires_at);
-create unique index if not exists tasks_by_key on {schema}.tasks (owner, key) where key is not null;
 create table if not exists {schema}.kept (
     task text not null, kind text not null, key text not null, value bytea not null, primary key (task, kind, key)
 );
@@ -46,6 +52,7 @@ create index if not exists messages_by_task on {schema}.messages (task);
 _POLL_SECONDS: Final = 5.0
 _LOCK: Final = 0x61786F6C6F746C
 """Identifies the housekeeping among the advisory locks of the database."""
+_PREPARATION_LOCK: Final = _LOCK + 1
 
 ResultT = TypeVar("ResultT")
 
@@ -145,12 +152,10 @@ class PostgresTasks(ITaskDatabase):
         self._changed = changed
         try:
             await self._connections.open(_nothing)
-            await self.execute(self.statements.state(""), writes=False)
-        except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
+            check_up_to_date(await self._connections.use(self._version))
+        except ConfigurationError:
             await self._connections.close()
-            raise ConfigurationError(
-                f"Setting tasks.url: the schema {self._schema} has no tables for tasks: run axolotl tasks prepare"
-            ) from None
+            raise
         except Exception as error:
             await self._connections.close()
             raise _unusable(error) from None
@@ -163,7 +168,15 @@ class PostgresTasks(ITaskDatabase):
         except Exception as error:
             raise _unusable(error) from None
         try:
-            await connection.execute(_SCHEMA.format(schema=self._schema))
+            await connection.execute("select pg_advisory_lock($1)", _PREPARATION_LOCK)
+            check_not_newer(await self._version(connection))
+            async with connection.transaction():
+                await connection.execute(_SCHEMA.format(schema=self._schema))
+                version = await self._version(connection)
+                for statement in steps_from(version, f"{self._schema}."):
+                    await connection.execute(statement)
+                await connection.execute(f"delete from {self._schema}.store_version")
+                await connection.execute(f"insert into {self._schema}.store_version values ({STORE_VERSION})")
             queue = self._queries(AsyncpgDriver(connection))
             if await queue.schema_is_installed():
                 await queue.upgrade()
@@ -171,6 +184,12 @@ class PostgresTasks(ITaskDatabase):
                 await queue.install(create_schema=False)
         finally:
             await connection.close()
+
+    async def _version(self, connection: Any) -> int:
+        """Read the version of the store; 0 if it has none, because it is old or empty."""
+        if await connection.fetchval("select to_regclass($1)", f"{self._schema}.store_version") is None:
+            return 0
+        return await connection.fetchval(f"select max(version) from {self._schema}.store_version") or 0
 
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
         async def work(connection: Any) -> ResultT:

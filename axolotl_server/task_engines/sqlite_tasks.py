@@ -34,7 +34,6 @@ create table if not exists tasks (
 create index if not exists tasks_by_owner on tasks (owner, number);
 create index if not exists tasks_by_share on tasks (share) where share is not null;
 create index if not exists tasks_by_expiry on tasks (expires_at);
-create unique index if not exists tasks_by_key on tasks (owner, key) where key is not null;
 create table if not exists kept (
     task text not null, kind text not null, key text not null, value blob not null, primary key (task, kind, key)
 ) without rowid;

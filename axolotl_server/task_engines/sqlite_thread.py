@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from axolotl_core.task_engine import TasksUnavailable
+from axolotl_server.task_engines.store_version import STORE_VERSION, check_not_newer, steps_from
 from axolotl_server.task_engines.task_statements import Changed, Enqueue, Operation
 
 _BUSY_SECONDS: Final = 5.0
@@ -86,7 +87,7 @@ class SqliteThread:
         self._thread = threading.Thread(target=self._run, name="axolotl tasks", daemon=True)
 
     async def open(self) -> None:
-        """Open the file and create its tables, or raise sqlite3.Error."""
+        """Open the file and create its tables, or raise sqlite3.Error or ConfigurationError."""
         self._thread.start()
         await asyncio.wrap_future(self._opened)
 
@@ -102,12 +103,15 @@ class SqliteThread:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     def _run(self) -> None:
+        connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
             for pragma in ("journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 4000"):
                 connection.execute(f"pragma {pragma}").close()
-            connection.executescript(self._schema).close()
+            _bring_up_to_date(connection, self._schema)
         except BaseException as error:
+            if connection is not None:
+                connection.close()  # which undoes what is not committed
             self._opened.set_exception(error)
             return
         self._opened.set_result(None)
@@ -182,3 +186,20 @@ def _attempt(item: _Item, connection: sqlite3.Connection, effects: Effects) -> t
     effects.changed.update(own.changed)
     effects.queued.extend(own.queued)
     return result, None
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, schema: str) -> None:
+    """Create the tables, or migrate those of an older version; several processes may try at the same time."""
+    if _version(connection) == STORE_VERSION:
+        return
+    connection.execute("begin immediate").close()
+    version = _version(connection)
+    check_not_newer(version)
+    if version < STORE_VERSION:
+        for statement in (*schema.split(";"), *steps_from(version), f"pragma user_version = {STORE_VERSION}"):
+            connection.execute(statement).close()
+    connection.execute("commit").close()
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("pragma user_version").fetchone()[0])
