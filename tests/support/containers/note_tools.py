@@ -55,7 +55,8 @@ async def few(path: str, number: int) -> int:
 
 @tool(task_support="optional", task_restart="resume")
 async def wait(path: str, number: int, context: ToolContext) -> str:
-    """Ask, and note the answer."""
+    """Charge once, ask, and note the answer."""
+    await context.step("charge", lambda once: write(path, f"charge {number}"))
     answer = await context.ask(Word, "Which word?", key="word")
     write(path, f"{number} {answer.word}")
     return answer.word
