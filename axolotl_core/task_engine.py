@@ -112,6 +112,10 @@ class ITaskListener(Protocol):
         """Whether a client of this process waits for changes of a task."""
         ...
 
+    def hears(self, task_id: str) -> bool:
+        """Whether a message of a task can reach its client from this process; if not, another one may send it."""
+        ...
+
     def task_changed(self, change: TaskChange) -> None:
         """Notice a change, made by any process. Changes in quick succession may arrive as one."""
         ...

@@ -144,6 +144,9 @@ class _NoListener:
     def follows(self, task_id: str) -> bool:
         return False
 
+    def hears(self, task_id: str) -> bool:
+        return False
+
     def task_changed(self, change: object) -> None:
         """Ignore a change."""
 

@@ -126,6 +126,11 @@ class Connection:
         return None
 
     @property
+    def reaches_client(self) -> bool:
+        """Whether `send` has a stream to send on, in this process or in another one."""
+        return True
+
+    @property
     def client(self) -> Implementation | None:
         """The client, None before the handshake."""
         return None if self.client_data is None else msgspec.json.decode(self.client_data, type=Implementation)

@@ -212,6 +212,10 @@ class Session(Connection):
         return self._get_stream if self._get_stream is not None and self._get_stream.connected else None
 
     @property
+    def reaches_client(self) -> bool:
+        return self._get_stream is not None
+
+    @property
     def polls(self) -> bool:
         """Whether the client reconnects when its connection is closed during a call."""
         return self._archive is not None and self.era is not None and self.era.revision.polling

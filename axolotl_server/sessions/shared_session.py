@@ -180,6 +180,10 @@ class SharedSession(Session):
         return super().in_use or any(follower.connected for follower in self._followers)
 
     @property
+    def reaches_client(self) -> bool:
+        return super().reaches_client or (self._stored is not None and self._stored.notification_stream is not None)
+
+    @property
     def is_known(self) -> bool:
         """Whether the session is stored."""
         return self._stored is not None

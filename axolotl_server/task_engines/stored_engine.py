@@ -335,7 +335,8 @@ class StoredTaskEngine(ITaskEngine):
             record = self._expired(task_id) if record is None else record
             if record is not None:
                 records.append(record)
-        messages = await self._database.execute(self._statements.take_messages(records)) if records else {}
+        heard = [record for record in records if self._listener.hears(record.id)]
+        messages = await self._database.execute(self._statements.take_messages(heard)) if heard else {}
         for record in records:
             version = record.status, record.updated_at
             is_status = self._versions.get(record.id, ("working", record.created_at)) != version

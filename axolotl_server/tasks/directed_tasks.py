@@ -49,6 +49,10 @@ class DirectedTasks(ITaskListener):
     def follows(self, task_id: str) -> bool:
         return self._subscriptions.follows_task(task_id)
 
+    def hears(self, task_id: str) -> bool:
+        """Return False: tasks of the extension send no messages."""
+        return False
+
     def task_changed(self, change: TaskChange) -> None:
         """Notify the clients that subscribed to a task."""
         if change.is_status and self.follows(change.record.id):

@@ -84,6 +84,10 @@ class RequestedTasks(ITaskListener):
     def follows(self, task_id: str) -> bool:
         return task_id in self._followers
 
+    def hears(self, task_id: str) -> bool:
+        follower = self._followers.get(task_id)
+        return follower is not None and follower.hears
+
     def task_changed(self, change: TaskChange) -> None:
         """Carry a change to the client of a task."""
         follower = self._followers.get(change.record.id)

@@ -173,6 +173,11 @@ class TaskFollower:
         """Whether a request waits for the result."""
         return bool(self._waiters)
 
+    @property
+    def hears(self) -> bool:
+        """Whether a message can reach the client from this process."""
+        return self.waited_for or self._connection.reaches_client
+
     def close(self) -> None:
         """Withdraw the questions that are still open."""
         self._carry_questions({})

@@ -108,6 +108,9 @@ class TaskService(ITaskListener):
     def follows(self, task_id: str) -> bool:
         return any(listener.follows(task_id) for listener in self.listeners)
 
+    def hears(self, task_id: str) -> bool:
+        return any(listener.hears(task_id) for listener in self.listeners)
+
     def task_changed(self, change: TaskChange) -> None:
         for listener in self.listeners:
             listener.task_changed(change)

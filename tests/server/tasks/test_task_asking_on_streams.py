@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.peers.session_client import Client, EventReader
-from tests.support.peers.task_peers import RELATED, STATUS
+from tests.support.peers.task_peers import RELATED, STATUS, Herald
 from tests.support.peers.task_results import Waiting, begin, requests_of
 from tests.support.peers.wire import message
 from tests.support.scenarios.asking_tasks import ASKED, ASKING_TOOLS, accepted, text_of
@@ -128,3 +128,27 @@ async def test_stored_tasks_in_shared_sessions(http: httpx2.AsyncClient, tmp_pat
             await respond(client, await waiting.next())
             assert [text_of(reply) for reply in await waiting.rest()] == ["ordered 3"]
             await hear(stream, STATUS, STATUS)
+
+
+async def test_messages_go_to_the_process_that_the_client_listens_to(http: httpx2.AsyncClient, tmp_path: Path) -> None:
+    """A client that began a task in one process, and waits for it in another, gets all messages there."""
+    shared = {"sessions": {"directory": str(tmp_path / "sessions")}, "tasks": {"url": f"sqlite:///{tmp_path}/t.db"}}
+    herald = Herald("herald")
+    async with (
+        serving(container_of(herald), shared) as first,
+        serving(container_of(Herald("herald")), shared) as second,
+    ):
+        await first.host.begin_tasks(works=True)
+        await second.host.begin_tasks(works=False)
+        client = Client(http, first.url)
+        await client.begin()
+        elsewhere = Client(http, second.url)
+        elsewhere.headers = client.headers
+        task_id = await begin(client, "herald", _meta={"progressToken": 5})
+        await herald.started.wait()
+        waiting = Waiting(elsewhere, task_id)
+        await until(lambda: 7 in requests_of(second))
+        herald.release.set()
+        *told, reply = await waiting.rest()
+    assert [said["params"]["progress"] for said in told if said["method"] == "notifications/progress"] == [1, 2]
+    assert text_of(reply) == "done"

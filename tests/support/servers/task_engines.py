@@ -61,6 +61,9 @@ class OpenEngine:
     def follows(self, task_id: str) -> bool:
         return True
 
+    def hears(self, task_id: str) -> bool:
+        return True
+
     def task_changed(self, change: TaskChange) -> None:
         self.changes.append(change)
 
