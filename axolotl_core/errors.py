@@ -2,6 +2,7 @@
 
     AxolotlError
     ├─ ConfigurationError ─ DefinitionError  only at startup; exit code 2, never sent to a client
+    ├─ OutputError                         an output that does not fit its type; logged, never sent to a client
     ├─ InvalidToken                        a bearer token that was not accepted; status 401 over HTTP
     ├─ ProtocolError                       a JSON-RPC error
     │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError
@@ -39,9 +40,10 @@ class ConfigurationError(AxolotlError):
         self.findings: Sequence[str] = findings
 
     @classmethod
-    def missing_extra(cls, what: str, extra: str) -> Self:
-        """Say that something needs an optional requirement, and how to install it."""
-        return cls(f"{what} needs the extra {extra}: pip install {_requirements_of(extra)}")
+    def missing_extra(cls, what: str, extra: str, otherwise: str | None = None) -> Self:
+        """Say that something needs an optional requirement, how to install it, and what to do otherwise."""
+        found = f"{what} needs the extra {extra}: pip install {_requirements_of(extra)}"
+        return cls(found if otherwise is None else f"{found}, {otherwise}")
 
 
 class DefinitionError(ConfigurationError, TypeError):
@@ -55,6 +57,10 @@ def _requirements_of(extra: str) -> str:
     parts = (requirement.partition(";") for requirement in requires("axolotl-mcp") or ())
     needed = (package.strip() for package, _, marker in parts if marker.split() == ["extra", "==", f"'{extra}'"])
     return " ".join(f"'{package}'" for package in needed)
+
+
+class OutputError(AxolotlError):
+    """The output of a feature does not fit its declared type, or is not JSON. The message says what to change."""
 
 
 class InvalidToken(AxolotlError):

@@ -22,6 +22,7 @@ from axolotl_cli.text import one_line, report
 from axolotl_cli.views.progress import CallProgress
 from axolotl_cli.views.schemas import resolve, sample_of
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.codes import METHOD_NOT_FOUND
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
@@ -231,6 +232,8 @@ class Sender:
         except (TaskCancelled, UnansweredQuestion) as error:
             raise ConfigurationError(str(error)) from error
         except RemoteError as error:
+            if error.code == METHOD_NOT_FOUND:
+                error.add_note(f"The server has no {method.partition('/')[0]}. axolotl list shows what it has")
             _print_refusal(error, as_json=show is None)
             raise typer.Exit(ExitCode.REFUSED) from None
         finally:
@@ -264,6 +267,11 @@ class Sender:
                 await client.close()
 
         chosen = resolve_target(self._target, self._toolsets, files=self._files)
+        if chosen.file.target is not None and _is_not_target(self._target):
+            raise ConfigurationError(
+                f"{self._target!r} is not a target: write - before it for the target in the settings file, as in "
+                f"axolotl {self._context.info_name} - {self._target}"
+            )
         return with_host(chosen, work, is_audited=False, whole_tracebacks=self._whole_tracebacks)
 
     async def _converse(self, client: Client, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -271,6 +279,11 @@ class Sender:
         progress = self._progress
         result: Mapping[str, Any] = await client.run(method, params, on_progress=progress.report, on_log=progress.log)
         return result
+
+
+def _is_not_target(word: str) -> bool:
+    """Tell whether a word is surely no target but, for example, the name of a tool."""
+    return word.isidentifier() and not Path(f"{word}.py").exists() and not Path(word).exists()
 
 
 async def _bound_schema(host: ServerHost, name: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import typer
 
@@ -18,6 +18,9 @@ from axolotl_server.client.http_channel import HttpStatusError
 from axolotl_server.client.outcomes import Answering, RemoteError
 
 T = TypeVar("T")
+
+_MISSING: Final = "Name the variable with the token: --token-env NAME"
+_REJECTED: Final = "Find out why, in the project of the server: axolotl auth doctor --token-env NAME"
 
 
 class RunningServer(NamedTuple):
@@ -50,7 +53,7 @@ class RunningServer(NamedTuple):
         except ConnectionError as error:
             report(str(error))
             if isinstance(error, HttpStatusError) and error.status == 401:
-                typer.secho("Name the variable with the token: --token-env NAME", fg="yellow", err=True)
+                typer.secho(_MISSING if self.token is None else _REJECTED, fg="yellow", err=True)
             raise typer.Exit(ExitCode.UNREACHABLE) from None
 
     async def _use(

@@ -149,6 +149,11 @@ class TrialStart:
                 make_gate(settings.auth, roles.token_verifier)
         with self._collecting("The setting protocol.state_keys failed"):
             _ = assembly.sealer
+        with self._collecting("The setting tasks.url failed"):
+            if settings.tasks.url is not None and roles.task_engine is None:
+                from axolotl_server.task_engines.assembly import database_maker
+
+                database_maker(settings)
 
     def _compiled_tools(self, assembly: ServerAssembly, settings: ServerSettings) -> Iterator[FeatureSpec]:
         for tool in self.tools:

@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
+from axolotl_core.names import nearest
+
 
 def show_help(
     context: typer.Context,
@@ -17,6 +19,8 @@ def show_help(
         group = found.command
         inner = group.get_command(found, word) if hasattr(group, "get_command") else None
         if inner is None:
-            context.fail(f"No such command '{' '.join(command or [])}'. axolotl help lists all commands.")
+            near = nearest(word, getattr(group, "commands", ()))
+            hint = f"Did you mean '{near}'?" if near else "axolotl help lists all commands."
+            context.fail(f"No such command '{' '.join(command or [])}'. {hint}")
         found = type(found)(inner, info_name=word, parent=found)
     typer.echo(found.get_help())

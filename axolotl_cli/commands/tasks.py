@@ -48,6 +48,8 @@ def list_tasks(
     if as_json:
         _print_json([_described(record) for record in records])
         return
+    if not records:
+        typer.echo("No tasks.", err=True)
     for record in records:
         line = f"{record.number:>6}  {record.id}  {record.status:<14}  {record.created_at}  {record.tool}"
         typer.echo(one_line(line))
@@ -117,7 +119,9 @@ def _loaded(files: FileOptions) -> Any:
 
     settings = resolve_target(None, None, None, files, is_required=False).settings
     if settings.tasks.url is None:
-        raise ConfigurationError("There are no stored tasks: set tasks.url")
+        raise ConfigurationError(
+            'There are no stored tasks: set tasks.url in axolotl.toml, for example to "sqlite:///tasks.db"'
+        )
     return settings
 
 

@@ -66,6 +66,8 @@ def ask_health(url: str, timeout_seconds: float) -> HealthAnswer:
             status, body = response.status, response.read(_MAX_BYTES)
     except TimeoutError:
         raise Unreachable(f"no answer within {timeout_seconds:g} seconds") from None
+    except ConnectionRefusedError:
+        raise Unreachable("connection refused; start the server, or name another address with --url") from None
     except (OSError, HTTPException) as error:
         raise Unreachable(str(error) or type(error).__name__) from None
     finally:

@@ -58,7 +58,9 @@ def _service(host: ServerHost, tools: frozenset[str] | None) -> TaskService:
         )
     known = service.runner.tools
     if not known:
-        raise ConfigurationError("No tool of the target runs as a task: set task_support of one")
+        raise ConfigurationError(
+            'No tool of the target runs as a task: give one task_support = "optional" or "required"'
+        )
     unknown = sorted((tools or frozenset()) - set(known))
     if unknown:
         raise ConfigurationError(f"--tools: no tool that runs as a task is called {', '.join(unknown)}")

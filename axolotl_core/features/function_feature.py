@@ -235,7 +235,7 @@ def _documentation(docstring: str) -> tuple[str, Mapping[str, str]]:
 
 
 def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
-    where = f"{function.__qualname__}({parameter.name})"
+    where = f"{function.__qualname__}({parameter.name}){caller_place()}"
     if parameter.kind in _VARIADIC or parameter.kind is parameter.POSITIONAL_ONLY:
         raise ConfigurationError(f"{where}: each parameter must be passable by name")
     if parameter.name not in hints:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
@@ -157,7 +158,7 @@ class AuditTrail:
             try:
                 sink.open()
             except OSError as error:
-                raise ConfigurationError(f"The audit log cannot be opened: {error}") from error
+                raise ConfigurationError(f"The audit log cannot be opened: {_reason(error)}") from error
 
     def close(self) -> None:
         """Close all sinks."""
@@ -282,3 +283,11 @@ class AuditTrail:
             "The call was not executed, because it could not be recorded; try again",
             meta={"reason": "audit_unavailable", "retryAfterMs": round(self._retry_seconds * 1000)},
         )
+
+
+def _reason(error: OSError) -> str:
+    """Say why a file cannot be opened; the file that the system names may be a lock beside the log."""
+    path = Path(error.filename) if isinstance(error.filename, str) else None
+    if path is not None and not path.parent.is_dir():
+        return f"the directory {path.parent} does not exist: create it, or change the path in section audit"
+    return str(error)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from axolotl_core.errors import InvalidToken
+from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
 from axolotl_server.authentication.gate import metadata_url
@@ -67,6 +67,11 @@ class AuthDiagnosis:
             "registration": self._check_registration,
             "policy": self._check_policy,
         }
+        try:
+            await self._close_verifier()
+        except ConfigurationError as error:
+            yield AuthFinding("settings", "problem", str(error), code=2)
+            return
         for name, check in checks.items():
             try:
                 text = await check()
@@ -74,7 +79,14 @@ class AuthDiagnosis:
             except _Problem as problem:
                 yield AuthFinding(name, "problem", problem.text, problem.setting, problem.code)
             except Unavailable as error:
-                yield AuthFinding(name, "problem", str(error), code=3)
+                setting = "issuers" if name.startswith("metadata") else None
+                yield AuthFinding(name, "problem", str(error), setting, code=3)
+
+    async def _close_verifier(self) -> None:
+        """Make the verifier of the settings for a moment; raises ConfigurationError if its library is missing."""
+        from axolotl_server.authentication.assembly import make_verifier
+
+        await make_verifier(self._settings).close()
 
     async def _check_settings(self) -> str:
         settings = self._settings
@@ -135,7 +147,7 @@ class AuthDiagnosis:
         if len(faults) == len(keys):
             raise _Problem(f"no key can be used: {'; '.join(faults)}", "algorithms")
         named = ", ".join(f"{key.get('kid', 'without kid')} ({key.get('alg', key.get('kty'))})" for key in keys[:4])
-        return f"{len(keys)} keys: {named}{', …' if len(keys) > 4 else ''}"
+        return f"{len(keys)} key{'' if len(keys) == 1 else 's'}: {named}{', …' if len(keys) > 4 else ''}"
 
     async def _check_token(self) -> str | None:
         if self._token is None:

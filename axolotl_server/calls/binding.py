@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent, ToolResult, is_structured
-from axolotl_core.errors import ConfigurationError, ResultTooLarge
+from axolotl_core.errors import ConfigurationError, OutputError, ResultTooLarge
+from axolotl_core.features.attributes import place_of
 from axolotl_core.features.feature import IFeature, Kind
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
@@ -23,6 +25,8 @@ from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
     from axolotl_core.resources.uri_template import UriTemplate
+
+_MOST_MISTAKES: Final = 3
 
 _EncodeResult: TypeAlias = Callable[[Any, Request], bytes]
 
@@ -232,12 +236,29 @@ def _within(max_bytes: int, encode: EncodeOutput, feature: IFeature) -> EncodeOu
         kind = type(output)
         if kind is not fixed and (kind is not str or len(output) > is_small):
             output = bounded(output, max_bytes)
-        result = encode(output, request)
+        try:
+            result = encode(output, request)
+        except (ValidationError, PydanticSerializationError) as error:
+            raise _output_error(error, output, feature) from None
         if len(result) > max_bytes:
             raise ResultTooLarge(len(result), max_bytes)
         return result
 
     return encode_within
+
+
+def _output_error(error: ValueError, output: Any, feature: IFeature) -> OutputError:
+    """Say which part of an output does not fit; the values, which may be secret, are left out."""
+    returned, declared = type(output).__qualname__, getattr(feature, "output_model", None)
+    if not isinstance(error, ValidationError):
+        return OutputError(f"it returned {returned}{place_of(feature)}, which is not JSON: {error}")
+    mistakes = error.errors(include_url=False, include_context=False, include_input=False)
+    texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in mistakes[:_MOST_MISTAKES]]
+    expected = declared.__qualname__ if isinstance(declared, type) else str(declared)
+    return OutputError(
+        f"it returned {returned}{place_of(feature)}, which does not fit its output type {expected}: "
+        + "; ".join(text.removeprefix(": ") for text in texts)
+    )
 
 
 def _encoding(invoke: Invoke, encode: EncodeOutput) -> Invoke:

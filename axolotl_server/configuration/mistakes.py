@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from axolotl_core.names import nearest
+from axolotl_core.features.attributes import similar
 from axolotl_server.configuration.origins import CombinedValues, Keys, Source, dotted, prefixes
 from axolotl_server.configuration.settings_shape import below, fields_of, keys_of
 from axolotl_server.settings.server import ServerSettings
@@ -63,7 +63,7 @@ def _hint(keys: Keys) -> str:
         return ""
     if last.removesuffix("_file") in fields:
         return "; only secrets are read from files"
-    near = nearest(last, keys_of(annotation))
+    near = similar(last, keys_of(annotation))
     return f"; did you mean {near!r}?" if near else ""
 
 

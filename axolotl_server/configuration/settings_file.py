@@ -87,7 +87,9 @@ class FileSettings(SecretValues, frozen=True):
             return f"There is no profile {name!r} in {place}; did you mean {near!r}?"
         if self.profiles:
             return f"There is no profile {name!r} in {place}; it has {', '.join(sorted(self.profiles))}"
-        return f"There is no profile {name!r}: {place} has no table [{_PROFILES}.{name}]"
+        if self.path is None and not self.values:
+            return f"There is no profile {name!r}: no axolotl.toml was found here or in a parent directory"
+        return f"There is no profile {name!r} in {place}: add a table [{_PROFILES}.{name}]"
 
 
 def find_file(directory: Path) -> FileSettings:

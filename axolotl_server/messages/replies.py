@@ -6,7 +6,15 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import InternalError, ProtocolError, ToolCancelled, ToolError, ToolFailed, ToolTimeout
+from axolotl_core.errors import (
+    InternalError,
+    OutputError,
+    ProtocolError,
+    ToolCancelled,
+    ToolError,
+    ToolFailed,
+    ToolTimeout,
+)
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.wire import error_message
@@ -22,7 +30,10 @@ def hide(error: BaseException, call: ToolCall) -> ToolFailed:
     """Log the exception of a tool with its traceback, and give an error that reveals nothing but a reference."""
     reference = call.reference = call.reference or secrets.token_hex(8)
     kind, name = call.spec.kind, call.spec.name
-    _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
+    if isinstance(error, OutputError):  # it was raised here, so its traceback has no line of the user's code
+        _log.error("%s %s failed, reference %s: %s", kind, name, reference, error, extra={"axolotl_call": call})
+    else:
+        _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
     return ToolFailed(
         f"{_named(call)} failed. Reference: {reference}", meta={"reason": f"{kind}_error", "reference": reference}
     )

@@ -10,6 +10,8 @@ from axolotl_server.settings.server import ServerSettings
 from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from axolotl_server.task_engines.stored_engine import ITaskDatabase
 
 _FORMS: Final = "sqlite:///tasks.db, sqlite:////var/lib/app/tasks.db or postgresql://host/database"
@@ -26,36 +28,60 @@ def make_engine(settings: ServerSettings) -> ITaskEngine:
 
 
 def make_database(settings: ServerSettings) -> "ITaskDatabase":
-    """Make the database that the settings name; its library is imported only now."""
+    """Make the database that the settings name."""
+    make = database_maker(settings)
+    return make()
+
+
+def database_maker(settings: ServerSettings) -> "Callable[[], ITaskDatabase]":
+    """Check `tasks.url` without touching the database, and import its library.
+
+    Raises:
+        ConfigurationError: if the URL is not valid, or the library or the keys are missing.
+    """
     assert settings.tasks.url is not None
     url = settings.tasks.url.get_secret_value()
     scheme = urlsplit(url).scheme
-    if scheme == "sqlite":
-        return _sqlite(settings, Path(unquote(url.removeprefix("sqlite:///"))))
+    keys = [key.get_secret_value() for key in settings.protocol.state_keys]
+    if scheme == "sqlite" and url.startswith("sqlite:///"):
+        return _sqlite(settings, Path(unquote(url.removeprefix("sqlite:///"))), keys)
     if scheme in ("postgresql", "postgres"):
-        return _postgres(settings, url)
-    raise ConfigurationError(f"Setting tasks.url: unknown scheme {scheme!r}; write {_FORMS}")
+        return _postgres(settings, url, keys)
+    raise ConfigurationError(f"Setting tasks.url: {_problem(scheme)}; write {_FORMS}")
 
 
-def _sqlite(settings: ServerSettings, path: Path) -> "ITaskDatabase":
+def _problem(scheme: str) -> str:
+    if scheme == "sqlite":
+        return "sqlite: needs three slashes before a relative path, and four before an absolute one"
+    return f"unknown scheme {scheme!r}" if scheme else "the scheme is missing"
+
+
+def _sqlite(settings: ServerSettings, path: Path, keys: list[str]) -> "Callable[[], ITaskDatabase]":
     try:
         from axolotl_server.task_engines.sqlite_tasks import SqliteTasks
     except ImportError:
         raise ConfigurationError.missing_extra("Setting tasks.url", "tasks") from None
     from axolotl_server.task_engines.task_sealing import TaskSealer, key_beside
 
-    keys = [key.get_secret_value() for key in settings.protocol.state_keys]
-    return SqliteTasks(path, settings.tasks, TaskSealer(keys or [key_beside(path.with_name(f"{path.name}.key"))]))
+    def make() -> "ITaskDatabase":
+        if not path.parent.is_dir():
+            raise ConfigurationError(f"Setting tasks.url: the directory {path.parent} does not exist: create it")
+        sealer = TaskSealer(keys or [key_beside(path.with_name(f"{path.name}.key"))])
+        return SqliteTasks(path, settings.tasks, sealer)
+
+    return make
 
 
-def _postgres(settings: ServerSettings, url: str) -> "ITaskDatabase":
+def _postgres(settings: ServerSettings, url: str, keys: list[str]) -> "Callable[[], ITaskDatabase]":
     try:
         from axolotl_server.task_engines.postgres_tasks import PostgresTasks
     except ImportError:
         raise ConfigurationError.missing_extra("Setting tasks.url", "postgres") from None
     from axolotl_server.task_engines.task_sealing import TaskSealer
 
-    keys = [key.get_secret_value() for key in settings.protocol.state_keys]
     if not keys:
-        raise ConfigurationError("Setting tasks.url: tasks in Postgres need protocol.state_keys, to encrypt them")
-    return PostgresTasks(url, settings.tasks, TaskSealer(keys))
+        raise ConfigurationError(
+            "Setting tasks.url: tasks in Postgres are encrypted: set protocol.state_keys, to the same keys on all "
+            "servers and workers"
+        )
+    return lambda: PostgresTasks(url, settings.tasks, TaskSealer(keys))

@@ -266,9 +266,15 @@ class PostgresTasks(ITaskDatabase):
 
 
 def _unusable(error: BaseException) -> ConfigurationError:
-    """Describe why a database cannot be used, without its URL."""
+    """Describe why a database cannot be used, without its URL, which may contain a password."""
     what = "cannot be reached" if is_outage(error) else "cannot be used"
-    return ConfigurationError(f"Setting tasks.url: the database {what}: {type(error).__name__}")
+    reason = error.strerror if isinstance(error, OSError) else str(error) if _is_from_server(error) else None
+    return ConfigurationError(f"Setting tasks.url: the database {what}: {reason or type(error).__name__}")
+
+
+def _is_from_server(error: BaseException) -> bool:
+    """Tell whether Postgres wrote the message, and not the driver, whose messages may contain parts of the URL."""
+    return isinstance(error, asyncpg.PostgresError)
 
 
 def _ignore(task_ids: Iterable[str]) -> None:

@@ -43,7 +43,7 @@ _BATCH: Final = 25
 _LOOK_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
-_UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed, or its key is gone")
+_UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed, or stored with another key")
 
 ResultT = TypeVar("ResultT")
 
@@ -379,7 +379,7 @@ class StoredTaskEngine(ITaskEngine):
 
     async def _spoiled(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
         """End a task whose stored values were changed."""
-        _log.error("a stored task cannot be used: %s", error)
+        _log.error("a stored task fails: %s; all servers and workers need the same protocol.state_keys", error)
         await self.patiently(lambda: self._statements.spoil(task_id, _UNREADABLE))
         found = await self._database.execute(self._statements.read((task_id,)), writes=False)
         record = found.get(task_id)

@@ -32,3 +32,9 @@ def test_help_of_nothing(cli: CommandLine) -> None:
         answer = cli("help", *words)
         assert answer.code == 2
         assert f"No such command '{' '.join(words)}'. axolotl help lists all commands." in answer.stderr
+
+
+def test_help_of_a_misspelled_command(cli: CommandLine) -> None:
+    """The nearest command is suggested, also in a group."""
+    assert "Did you mean 'check'?" in cli("help", "chek").stderr
+    assert "Did you mean 'explain'?" in cli("help", "policy", "explian").stderr

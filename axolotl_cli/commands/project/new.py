@@ -50,7 +50,4 @@ def _require_skills() -> None:
     if find_spec("yaml") is None:
         from axolotl_core.errors import ConfigurationError
 
-        raise ConfigurationError(
-            "The tests and skills of the project need packages: run pip install 'axolotl-mcp[skills,test]', or use "
-            "--minimal"
-        )
+        raise ConfigurationError.missing_extra("A full project has a skill, which", "skills", "or use --minimal")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import tomllib
 from typing import Any
 
@@ -130,3 +131,14 @@ def test_doctor(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert cli("auth", "doctor", target, "--token-env", "NOWHERE").code == 2
     assert cli("auth", "doctor", target, "--token-file", "nowhere").code == 2
+
+
+def test_doctor_without_its_library(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra `auth`, the report says what to install."""
+    cli.write("axolotl.toml", '[auth]\nresource = "http://127.0.0.1:9/mcp"\nissuers = ["http://127.0.0.1:9"]\n')
+    for name in [name for name in sys.modules if name.startswith("axolotl_server.authentication.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    answer = cli("auth", "doctor", "tests.support.containers.command_containers:Container")
+    assert answer.code == 2
+    assert "settings: Setting auth.issuers needs the extra auth: pip install 'pyjwt[crypto]" in answer.stdout

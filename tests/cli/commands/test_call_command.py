@@ -156,3 +156,17 @@ def test_tracebacks_show_user_code(processes: Processes, tmp_path: Path) -> None
     assert "feature_method.py" in whole
     assert "decoder.py" in whole
     assert "not shown" not in whole
+
+
+@pytest.mark.parametrize("words", [["call", "greet", "name=Ada"], ["prompt", "greet"]])
+def test_a_name_in_place_of_the_target(cli: CommandLine, words: list[str]) -> None:
+    """Whoever forgets the `-` reads what to write."""
+    cli.write("axolotl.toml", f'target = "{SAMPLE}"\n')
+    cli.write("named.py", "")
+    command, name, *_ = words
+    answer = cli(*words, "value=1")
+    assert answer.code == 2
+    assert answer.stderr.endswith(
+        f"write - before it for the target in the settings file, as in axolotl {command} - {name}\n"
+    )
+    assert "is not a target" not in cli(command, "named", "value=1").stderr

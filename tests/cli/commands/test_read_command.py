@@ -59,6 +59,12 @@ def test_missing_as_json(cli: CommandLine) -> None:
 
 
 def test_no_resources(cli: CommandLine) -> None:
-    """A server without resources refuses the request."""
+    """A server without resources refuses the request, and the command says why."""
     answer = cli("read", "tests.support.containers.command_containers:Polite", "any://thing")
-    assert (answer.code, answer.stderr) == (3, "Error: Method not found: resources/read (-32601)\n")
+    assert (answer.code, answer.stderr.splitlines()) == (
+        3,
+        [
+            "Error: Method not found: resources/read (-32601)",
+            "The server has no resources. axolotl list shows what it has",
+        ],
+    )

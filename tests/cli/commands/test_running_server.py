@@ -184,7 +184,7 @@ def test_tokens(cli: CommandLine, locked: tuple[str, list[str | None]], monkeypa
     for command in ("list", "inspect"):
         rejected = cli(command, "--url", url, "--token-env", "ADA_TOKEN")
         assert rejected.code == 3
-        assert f"{url} rejects the token (status 401)" in rejected.stderr
+        assert f"{url} rejects the token (status 401)\nFind out why" in rejected.stderr
         assert TOKEN not in rejected.stdout + rejected.stderr
     assert tokens == [f"Bearer {TOKEN}"] * 2
     missing = cli("call", "--url", url, "add")

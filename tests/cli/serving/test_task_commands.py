@@ -56,7 +56,10 @@ async def test_tasks_are_prepared_listed_shown_and_cancelled(tmp_path: Path) -> 
     url = f"sqlite:///{path}"
     assert await run(url, "prepare") == (0, "The store of tasks is ready.\n", "")
     assert path.stat().st_mode & 0o777 == 0o600
-    assert await run(url, "list") == (0, "", "")
+    assert await run(url, "list") == (0, "", "No tasks.\n")
+    assert await run(f"sqlite:///{tmp_path}/nowhere/tasks.db", "list") == (
+        2, "", f"Error: Setting tasks.url: the directory {tmp_path}/nowhere does not exist: create it\n",
+    )  # fmt: skip
     async with store(url) as engine:
         record = await engine.submit(NewTask(b"owner", "note", b"a-secret-call", 60))
         code, output, _ = await run(url, "list", "--json")

@@ -130,7 +130,7 @@ def test_a_class_method_is_refused() -> None:
 
 def test_a_class_method_around_a_tool_is_refused() -> None:
     """With the decorators in the wrong order, the error contains the parameter."""
-    with pytest.raises(ConfigurationError, match=r"build\(cls\): annotate the parameter"):
+    with pytest.raises(ConfigurationError, match=r"build\(cls\) \(\S+:\d+\): annotate the parameter"):
 
         class Odd:
             @classmethod

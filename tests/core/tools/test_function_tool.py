@@ -3,12 +3,14 @@
 import functools
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from pydantic import Field
 
 from axolotl_core import ConfigurationError, Icon, InvalidArguments, ToolAnnotations, ToolContext, tool
+from axolotl_core.features.attributes import relative_path
 from tests.support.core.sample_tools import Pair, Sum, call, read
 
 
@@ -224,17 +226,19 @@ def unannotated(value) -> None: ...  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        pytest.param(variadic, "variadic(values): each parameter must be passable by name", id="variadic"),
-        pytest.param(keywords, "keywords(values): each parameter must be passable by name", id="keywords"),
-        pytest.param(positional, "positional(value): each parameter must be passable by name", id="positional"),
-        pytest.param(unannotated, "unannotated(value): annotate the parameter", id="unannotated"),
+        pytest.param(variadic, "variadic(values){}: each parameter must be passable by name", id="variadic"),
+        pytest.param(keywords, "keywords(values){}: each parameter must be passable by name", id="keywords"),
+        pytest.param(positional, "positional(value){}: each parameter must be passable by name", id="positional"),
+        pytest.param(unannotated, "unannotated(value){}: annotate the parameter", id="unannotated"),
     ],
 )
 def test_a_signature_that_cannot_be_filled_by_name_is_refused(function: Callable[..., Any], text: str) -> None:
-    """Variadic, positional-only and unannotated parameters are refused by name."""
+    """Variadic, positional-only and unannotated parameters are refused by name, with the line of the decorator."""
     with pytest.raises(ConfigurationError) as refused:
         tool(function)
-    assert text in str(refused.value)
+    own = Path(__file__)
+    line = own.read_text(encoding="utf-8").splitlines().index("        tool(function)") + 1
+    assert text.format(f" ({relative_path(str(own))}:{line})") in str(refused.value)
 
 
 def test_a_function_without_return_annotation_has_no_output_schema() -> None:

@@ -72,3 +72,13 @@ async def test_a_server_that_only_looks_touches_no_log(tmp_path: Path) -> None:
     async with ServerHost(container_of(Echo()), flags={"audit": {"jsonl_path": str(log)}}):
         pass
     assert not log.exists()
+
+
+async def test_a_log_in_a_directory_that_does_not_exist(tmp_path: Path) -> None:
+    """The error names the directory and not the lock that is opened first."""
+    place = tmp_path / "nowhere"
+    settings = {"audit": {"jsonl_path": str(place / "audit.jsonl")}}
+    async with ServerHost(container_of(Echo(), settings=settings)) as host:
+        assert host.audit is not None
+        with pytest.raises(ConfigurationError, match=f"the directory {place} does not exist: create it"):
+            host.audit.trail.open()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from axolotl_core import (
     Forbidden,
@@ -185,6 +186,50 @@ async def test_an_output_that_cannot_be_written_fails_its_call(value: Any) -> No
         assert result["content"][0]["text"].startswith("Tool giving failed. Reference: ")
         assert "result" in await peer.reply(peer.call("echo"))
         await peer.close()
+
+
+class Sum(BaseModel):
+    total: int
+    unit: str
+
+
+@tool
+async def add_up(what: str) -> Sum:
+    """Return something else than declared."""
+    return {"total": SECRET} if what == "fields" else object()  # type: ignore[return-value]
+
+
+@tool
+async def anything() -> Any:
+    """Return something that is not JSON."""
+    return object()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        (
+            "add_up",
+            {"what": "fields"},
+            "which does not fit its output type Sum: total: Input should be a valid integer",
+        ),
+        ("add_up", {"what": "type"}, "which does not fit its output type Sum: Input should be a valid dictionary"),
+        ("anything", {}, "which is not JSON: Unable to serialize unknown type: <class 'object'>"),
+    ],
+)
+async def test_the_log_says_what_does_not_fit(
+    caplog: pytest.LogCaptureFixture, name: str, arguments: dict[str, Any], text: str
+) -> None:
+    """The log has the type, the place and the part that does not fit, but no value and no traceback of the server."""
+    async with ServerHost(container_of(add_up, anything)) as host:
+        peer = Peer(host)
+        await peer.reply(peer.call(name, arguments))
+        await peer.close()
+    [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.exc_info is None
+    assert text in record.getMessage()
+    assert "test_tool_failures.py:" in record.getMessage()
+    assert SECRET not in record.getMessage()
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,16 @@ def test_unknown_profiles(file: FileSettings, name: str, message: str) -> None:
     assert caught.value.findings == (message,)
 
 
+def test_a_profile_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a settings file, or without profiles in it, the error says so."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"no axolotl\.toml was found here or in a parent directory"):
+        find_file(tmp_path).select("prod")
+    (tmp_path / "axolotl.toml").write_text("[http]\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"'prod' in axolotl\.toml: add a table \[profile\.prod\]"):
+        find_file(tmp_path).select("prod")
+
+
 def test_mistakes_in_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unknown keys and wrong values in a profile are reported like others, with line and nearest name."""
     monkeypatch.chdir(tmp_path)

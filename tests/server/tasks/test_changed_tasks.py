@@ -14,7 +14,7 @@ from tests.support.servers.task_engines import STORES, OpenEngine, change_store,
 OWNER = b"owner"
 QUESTION = TaskQuestion("elicitation/create", {"message": "How many?"}, "digest")
 PICKLE = b"cos\nsystem\n(S'touch /tmp/axolotl-was-here'\ntR.".hex()
-UNREADABLE = "The stored task cannot be read: it was changed, or its key is gone"
+UNREADABLE = "The stored task cannot be read: it was changed, or stored with another key"
 CHANGES = {
     "forged": ("zeroblob(length({0}))", "decode(repeat('00', length({0})), 'hex')"),
     "truncated": ("substr({0}, 1, length({0}) - 3)", "substr({0}, 1, length({0}) - 3)"),

@@ -355,3 +355,38 @@ def test_tasks_that_hold_a_slot(cli: CommandLine, monkeypatch: pytest.MonkeyPatc
     (found,) = check(cli, "approved:Container")[1]["findings"]
     assert (found["severity"], found["tool"]) == ("warning", "pay")
     assert "occupies a slot of a worker while its task waits for approval" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("mysql://host/x", "unknown scheme 'mysql'; write sqlite:///tasks.db"),
+        ("tasks.db", "the scheme is missing; write sqlite:///tasks.db"),
+        ("sqlite://tasks.db", "sqlite: needs three slashes before a relative path"),
+        ("postgresql://host/x", "tasks in Postgres are encrypted: set protocol.state_keys"),
+    ],
+)
+def test_the_store_of_tasks(cli: CommandLine, url: str, problem: str) -> None:
+    """A wrong `tasks.url` is found before a server starts."""
+    cli.write("axolotl.toml", f'[tasks]\nurl = "{url}"\n')
+    code, report = check(cli, "tests.support.containers.command_containers:Polite")
+    [finding] = [finding for finding in report["findings"] if finding["severity"] == "error"]
+    assert code == 2
+    assert finding["message"].startswith(f"Setting tasks.url: {problem}")
+
+
+def test_the_store_of_tasks_is_not_touched(cli: CommandLine) -> None:
+    """The check creates no file, and needs neither the directory of the file nor a database."""
+    for url, keys in (("sqlite:///later/tasks.db", "[]"), ("postgresql://127.0.0.1:1/x", f'["{"k" * 32}"]')):
+        cli.write("axolotl.toml", f'[tasks]\nurl = "{url}"\n[protocol]\nstate_keys = {keys}\n')
+        assert check(cli, "tests.support.containers.command_containers:Polite")[0] == 0
+    assert [path.name for path in cli.directory.iterdir()] == ["axolotl.toml"]
+
+
+def test_a_key_without_its_unit(cli: CommandLine) -> None:
+    """`timeout` stands for `timeout_seconds`, although the words are not similar."""
+    cli.write("axolotl.toml", "[tools.greet]\ntimeout = 3\n")
+    _, report = check(cli, "tests.support.containers.command_containers:Polite")
+    assert "Setting tools.greet.timeout is unknown; did you mean 'timeout_seconds'? (axolotl.toml:2)" in [
+        finding["message"] for finding in report["findings"]
+    ]

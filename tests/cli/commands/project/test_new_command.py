@@ -119,7 +119,9 @@ def test_packages_that_skills_need(cli: CommandLine, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     answer = cli("new", "shop")
     assert answer.code == 2
-    assert "run pip install 'axolotl-mcp[skills,test]', or use --minimal" in answer.stderr
+    assert answer.stderr == (
+        "Error: A full project has a skill, which needs the extra skills: pip install 'pyyaml>=6.0', or use --minimal\n"
+    )
 
 
 def checks_of(directory: Path, *commands: str) -> None:
