@@ -22,7 +22,6 @@ from axolotl_cli.text import one_line, report
 from axolotl_cli.views.progress import CallProgress
 from axolotl_cli.views.schemas import resolve, sample_of
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.protocol.codes import METHOD_NOT_FOUND
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
@@ -232,7 +231,7 @@ class Sender:
         except (TaskCancelled, UnansweredQuestion) as error:
             raise ConfigurationError(str(error)) from error
         except RemoteError as error:
-            if error.code == METHOD_NOT_FOUND:
+            if error.message.startswith("Method not found"):  # the code alone may also mean an unknown tool
                 error.add_note(f"The server has no {method.partition('/')[0]}. axolotl list shows what it has")
             _print_refusal(error, as_json=show is None)
             raise typer.Exit(ExitCode.REFUSED) from None

@@ -90,7 +90,8 @@ def doctor(
 ) -> None:
     """Check settings, issuers, keys, a token, a running server and the policy, and explain the first problem.
 
-    The exit code is 0 if all is well, 1 for a problem, 2 for a mistake in the settings, 3 if an issuer or server does not answer.
+    The exit code is 0 if all is well, 1 for a problem, 2 for a mistake in the settings, 3 if an issuer or server does
+    not answer.
     """
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target

@@ -122,3 +122,21 @@ async def test_phone(browser: Browser, address: str) -> None:
         loaded = await page.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
         assert all(url.startswith(address) for url in loaded), path
     assert page.complaints == []
+
+
+@in_browser
+async def test_long_texts(browser: Browser, address: str) -> None:
+    """Code in tables is not broken in the middle of a word, and the table of contents shortens long headings."""
+    page = await browser.new_page()
+    await page.look_like(width=1280, height=1000)
+    await page.goto(f"{address}operate/task-workers/")
+    [lines] = await page.evaluate(
+        "[...document.querySelectorAll('table code')].filter((one) => one.textContent === 'sqlite:///tasks.db')"
+        ".map((one) => one.getClientRects().length)"
+    )
+    assert lines == 1
+    await page.goto(f"{address}reference/troubleshooting/")
+    heights = await page.evaluate(
+        "[...document.querySelectorAll('.md-nav--secondary .md-nav__link')].map((one) => one.clientHeight)"
+    )
+    assert 0 < max(heights) <= 50
