@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -20,9 +20,17 @@ _UNAVAILABLE: Final = (
 _LEAST_STALL_SECONDS: Final = 1.0
 """How long a client must have read nothing before it is closed because too many bytes wait to be read."""
 
+_LOOKS_PER_SECOND: Final = 0.6
+"""How many checks leave connections at rest alone, for each second of the shortest limit."""
+
 
 class StallCheck:
-    """A periodic check of all connections, so that a request that arrives in time costs nothing."""
+    """A periodic check of all connections, so that a request that arrives in time costs nothing.
+
+    There can be thousands of open streams, and to look at each of them twice a second costs more than they do. So a
+    connection whose request goes on and that has nothing to read is looked at every few seconds. The next limit that
+    applies to it can take a third longer.
+    """
 
     def __init__(self, settings: HttpSettings) -> None:
         self._limits = {
@@ -34,14 +42,33 @@ class StallCheck:
         self._max_unread_bytes = settings.max_unread_bytes
         self._since: dict[HttpProtocol, tuple[object, float]] = {}
         """What each connection waits for, and since when."""
+        self._checks = 0
+        self._checks_at_rest = max(1, int(min(self._limits.values()) * _LOOKS_PER_SECOND))
+        self._quiet: set[HttpProtocol] = set()
+        """Connections that waited for nothing when all were looked at."""
+        self._resting: set[HttpProtocol] = set()
+        """Those that were quiet twice; they are left alone until all are looked at."""
 
-    def check(self, connections: Iterable[HttpProtocol]) -> None:
+    def check(self, connections: Set[HttpProtocol]) -> None:
         """Close connections that have waited for the same thing for too long."""
-        now = time.monotonic()
+        self._checks += 1
+        if self._checks % self._checks_at_rest:
+            self._look_at(connections - self._resting)
+        else:
+            quiet = self._look_at(connections)
+            self._quiet, self._resting = quiet, quiet & self._quiet
+
+    def _look_at(self, connections: Set[HttpProtocol]) -> set[HttpProtocol]:
+        """Close connections, and return those that wait for nothing."""
+        now, quiet = time.monotonic(), set()
         before, self._since = self._since, {}
         unread: list[tuple[float, int, HttpProtocol]] = []
         for connection in tuple(connections):
-            part, waits_for, size = _state_of(connection, before)
+            size = connection.transport.get_write_buffer_size()
+            if not size and connection.part is None and not connection.is_idle:
+                quiet.add(connection)
+                continue
+            part, waits_for = _state_of(connection, size, before)
             if part is None:
                 continue
             same, since = before.get(connection, (None, now))
@@ -52,6 +79,7 @@ class StallCheck:
             elif size and now - since > _LEAST_STALL_SECONDS:
                 unread.append((since, size, connection))
         self._bound(unread)
+        return quiet
 
     def _bound(self, unread: list[tuple[float, int, HttpProtocol]]) -> None:
         """Close the clients that have read nothing for longest, until the rest is small enough."""
@@ -69,23 +97,20 @@ class _Unread(NamedTuple):
     """The least that was unread since then."""
 
 
-_Waiting: TypeAlias = tuple[Literal["idle", "head", "body", "reply"] | None, object, int]
+_Waiting: TypeAlias = tuple[Literal["idle", "head", "body", "reply"] | None, object]
 
 
-def _state_of(connection: HttpProtocol, before: Mapping[HttpProtocol, tuple[object, float]]) -> _Waiting:
-    """Return what a connection waits for, an object that changes with progress, and the bytes it has not read."""
-    size = connection.transport.get_write_buffer_size()
+def _state_of(connection: HttpProtocol, size: int, before: Mapping[HttpProtocol, tuple[object, float]]) -> _Waiting:
+    """Return what a connection waits for, and an object that changes with progress; takes the bytes it has not read."""
     if size:
         known = before.get(connection, (None, 0.0))[0]
         smallest = known[1] if isinstance(known, _Unread) and known[0] == connection.drained else size
-        return "reply", _Unread(connection.drained, min(size, smallest)), size
+        return "reply", _Unread(connection.drained, min(size, smallest))
     if connection.is_discarding:
-        return None, None, 0
+        return None, None
     if connection.part is not None:
-        return connection.part, (connection.part, connection.cycle), 0
-    if not connection.is_idle:
-        return None, None, 0
-    return ("head" if connection.cycle is None else "idle"), connection.cycle, 0
+        return connection.part, (connection.part, connection.cycle)
+    return ("head" if connection.cycle is None else "idle"), connection.cycle
 
 
 def _end(connection: HttpProtocol, part: str) -> None:

@@ -10,7 +10,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Collection
+from collections.abc import Set
 from email.utils import formatdate
 from typing import Any, Final, cast
 
@@ -50,7 +50,7 @@ class UvicornServer:
         self.update_date()
 
     @property
-    def connections(self) -> Collection[HttpProtocol]:
+    def connections(self) -> Set[HttpProtocol]:
         """The open connections; the collection changes as clients come and go."""
         return cast(set[HttpProtocol], self.state.connections)
 

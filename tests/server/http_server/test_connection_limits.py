@@ -208,8 +208,10 @@ class SlowReader:
         self.part = None
         self.is_idle = self.has_unread_body = self.is_discarding = self.aborted = False
         self.transport = self
+        self.looks = 0
 
     def get_write_buffer_size(self) -> int:
+        self.looks += 1
         return self.unread
 
     def reset(self) -> None:
@@ -222,7 +224,7 @@ def test_slow_but_steady_clients_are_not_closed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     steady, refilled, stuck = SlowReader(MIB), SlowReader(50_000), SlowReader(MIB)
     for _ in range(100):
-        check.check([steady, refilled, stuck])  # type: ignore[list-item]
+        check.check({steady, refilled, stuck})  # type: ignore[arg-type]
         clock[0] += 0.5
         steady.unread -= 1
         refilled.drained += 1
@@ -234,11 +236,40 @@ def test_unread_responses_are_limited_in_total(monkeypatch: pytest.MonkeyPatch) 
     clock, check = [0.0], StallCheck(HttpSettings())
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     early, late = [SlowReader(4 * MIB) for _ in range(10)], [SlowReader(4 * MIB) for _ in range(10)]
-    check.check(early)  # type: ignore[arg-type]
+    check.check({*early})  # type: ignore[arg-type]
     clock[0] = 1.0
-    check.check([*early, *late])  # type: ignore[list-item]
+    check.check({*early, *late})  # type: ignore[arg-type]
     assert not any(one.aborted for one in (*early, *late))
     clock[0] = 2.5
-    check.check([*early, *late])  # type: ignore[list-item]
+    check.check({*early, *late})  # type: ignore[arg-type]
     assert sum(one.aborted for one in early) == 4
     assert not any(one.aborted for one in late)
+
+
+def test_open_streams_are_rarely_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of idle streams cost little; one whose client stops to read is closed a third later at most."""
+    settings = HttpSettings()
+    clock, check, stream = [0.0], StallCheck(settings), SlowReader(0)
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+
+    def pass_seconds(seconds: float) -> None:
+        for _ in range(round(seconds * 2)):
+            clock[0] += 0.5
+            check.check({stream})  # type: ignore[arg-type]
+
+    pass_seconds(60)
+    assert stream.looks < 40
+    stream.unread = 1
+    pass_seconds(settings.write_timeout_seconds - 1)
+    assert not stream.aborted
+    pass_seconds(settings.header_timeout_seconds / 3 + 2)
+    assert stream.aborted
+
+
+def test_short_limits_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a limit is short, every connection is looked at every time."""
+    clock, check, stream = [0.0], StallCheck(HttpSettings(write_timeout_seconds=2)), SlowReader(0)
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    for _ in range(20):
+        check.check({stream})  # type: ignore[arg-type]
+    assert stream.looks == 20
