@@ -5,6 +5,7 @@ of a closed loop with eight connections. Then an open-loop client sends requests
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -13,6 +14,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.model import Comparison, Measure, Metric, Sample, Scale, Scenario, Series, goal
 from benchmarks.open_loop import Outcome
 from benchmarks.processes import finished, free_port, listening
+from benchmarks.usage import cpu_seconds
 
 NAME = "overload"
 _LOADS = (1, 2, 4, 8)
@@ -20,6 +22,9 @@ _WORST = _LOADS[-1]
 _SECONDS = 2.0
 _CAPACITY_SECONDS = 1.0
 _QUICK_SECONDS = 0.5
+_SETTLE_SECONDS = 60.0
+_LOOK_SECONDS = 0.2
+_IDLE_SHARE = 0.05
 _GOAL_REFUSAL = 50.0
 _GOAL_RECOVERY = 100.0
 _KEPT = {2: 0.9, 8: 0.6}
@@ -39,6 +44,7 @@ def _overloaded(contender: Contender, load: int) -> Callable[[Scale], AbstractCo
 
 
 def _sample(pid: int, port: int, load: int, seconds: float) -> Sample:
+    _settle(pid)
     closed = _client(pid, port, 0, min(seconds, _CAPACITY_SECONDS))
     if not closed.served:
         raise BenchmarkError("no call was served")
@@ -50,6 +56,17 @@ def _sample(pid: int, port: int, load: int, seconds: float) -> Sample:
         "recovery": outcome.recovery * 1e3,
     }
     return {**sample, "refusal": outcome.refusal_p99 * 1e3} if outcome.refused else sample
+
+
+def _settle(pid: int) -> None:
+    """Wait until the server has finished the calls of the round before, which clients no longer wait for."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        spent = cpu_seconds(pid)
+        time.sleep(_LOOK_SECONDS)
+        if cpu_seconds(pid) - spent < _IDLE_SHARE * _LOOK_SECONDS:
+            return
+    raise BenchmarkError(f"the server was still busy after {_SETTLE_SECONDS:g} s")
 
 
 def _successes_per_cpu(outcome: Outcome) -> float:
