@@ -5,6 +5,7 @@ ARGS   ?=
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+UV      := $(BIN)/uv pip install --quiet --python $(BIN)/python
 RUNTIME := $(VENV)/.runtime-installed
 DEV     := $(VENV)/.dev-installed
 RELEASE := $(VENV)/.release-installed
@@ -19,10 +20,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs site dist scaffold audit format lock clean
+.PHONY: help install serve test quick check conformance fuzz chaos bench instructions soak docs site dist scaffold audit format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(SITE) $(RELEASE) ## Install what all other targets need
 
 serve: $(RUNTIME) ## Serve the example tools over HTTP
 	$(BIN)/axolotl serve --demo --transport http $(ARGS)
@@ -70,7 +73,7 @@ site: $(SITE) ## Build the documentation site, and test it in a browser
 dist: $(RELEASE) ## Build the sdist and the wheel, and verify that they are reproducible and work alone
 	$(BIN)/python -m tests.release build $(ARGS)
 
-scaffold: $(DEV) $(BIN)/uv ## Create projects with the wheel alone, and run their tests, types, lint and server
+scaffold: $(DEV) ## Create projects with the wheel alone, and run their tests, types, lint and server
 	$(BIN)/python -m tests.release scaffold
 
 audit: $(RELEASE) ## Look for known vulnerabilities in the lock files (ARGS=--strict fails if some could not be looked up)
@@ -102,16 +105,18 @@ $(RUNTIME): requirements/runtime.lock pyproject.toml | $(BIN)/python
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV): requirements/dev.lock $(RUNTIME)
-	$(PIP) install --require-hashes -r requirements/dev.lock
-	@touch $@
+# It has everything that the lock file for production has. uv takes seconds where pip takes a minute.
+$(DEV): requirements/dev.lock pyproject.toml | $(BIN)/uv
+	$(UV) --require-hashes -r requirements/dev.lock
+	$(UV) --no-deps --no-build-isolation -e .
+	@touch $(RUNTIME) $@
 
 $(SITE): requirements/docs.lock $(DEV)
-	$(PIP) install --require-hashes -r requirements/docs.lock
+	$(UV) --require-hashes -r requirements/docs.lock
 	@touch $@
 
-$(RELEASE): requirements/release.lock $(DEV) $(BIN)/uv
-	$(PIP) install --require-hashes -r requirements/release.lock
+$(RELEASE): requirements/release.lock $(DEV)
+	$(UV) --require-hashes -r requirements/release.lock
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/python
