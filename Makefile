@@ -5,7 +5,8 @@ ARGS   ?=
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
-UV      := $(BIN)/uv pip install --quiet --python $(BIN)/python
+# uv takes seconds where pip takes a minute, but does not read the configuration of pip, which may name another index.
+INSTALL  = $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(1) || $(PIP) install --require-hashes -r $(1)
 RUNTIME := $(VENV)/.runtime-installed
 DEV     := $(VENV)/.dev-installed
 RELEASE := $(VENV)/.release-installed
@@ -105,18 +106,18 @@ $(RUNTIME): requirements/runtime.lock pyproject.toml | $(BIN)/python
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# It has everything that the lock file for production has. uv takes seconds where pip takes a minute.
+# It has everything that the lock file for production has.
 $(DEV): requirements/dev.lock pyproject.toml | $(BIN)/uv
-	$(UV) --require-hashes -r requirements/dev.lock
-	$(UV) --no-deps --no-build-isolation -e .
+	$(call INSTALL,requirements/dev.lock)
+	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $(RUNTIME) $@
 
 $(SITE): requirements/docs.lock $(DEV)
-	$(UV) --require-hashes -r requirements/docs.lock
+	$(call INSTALL,requirements/docs.lock)
 	@touch $@
 
 $(RELEASE): requirements/release.lock $(DEV)
-	$(UV) --require-hashes -r requirements/release.lock
+	$(call INSTALL,requirements/release.lock)
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/python
