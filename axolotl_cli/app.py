@@ -66,9 +66,17 @@ class _Group(_WithoutTypes, TyperGroup):
 
 
 class _CommandTable(Mapping[str, Any]):
-    """All commands by name. A command is imported and built when it is looked up."""
+    """All commands by name. A command is imported and built when it is first looked up."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self._built:
+            self._built[name] = self._build(name)
+        return self._built[name]
+
+    def _build(self, name: str) -> Any:
         module, _, attribute = _COMMANDS[name].partition(":")
         found = getattr(import_module(f"axolotl_cli.commands.{module}"), attribute)
         if isinstance(found, typer.Typer):
