@@ -49,6 +49,8 @@ def _problem(keys: Keys, mistake: ErrorDetails) -> str:
         return " is unknown" + _hint(keys)
     if kind in _NO_TABLE:
         return ": must be a table" + _hint(keys)
+    if kind == "path_type":  # its message has the name of a class, which differs between versions of Python
+        return ": must be a path"
     name = "the name: " if "[key]" in mistake["loc"] else ""
     return f": {name}{mistake['msg'].removeprefix('Value error, ')}" + _hint(keys)
 

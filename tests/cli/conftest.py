@@ -1,5 +1,6 @@
 """Fixtures that run commands, in this process and in others."""
 
+import gc
 import logging
 import os
 import sys
@@ -68,14 +69,16 @@ def pipe(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pristine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Hide the developer's settings, and restore imports and logging afterwards."""
+    """Hide the developer's settings, and restore imports, logging and the garbage collector afterwards."""
     for name in os.environ:
         if name.startswith("AXOLOTL_"):
             monkeypatch.delenv(name)
     monkeypatch.setattr(sys, "path", sys.path[:])
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, thresholds = root.handlers[:], root.level, gc.get_threshold()
     yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
     root.handlers[:] = handlers
     root.setLevel(level)
     for name, module in tuple(sys.modules.items()):

@@ -11,11 +11,13 @@ import pytest
 
 from axolotl_core import tool
 from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.settings.calls import LimitSettings
 from tests.support.peers.wire import call, mirrored, raw_request
 from tests.support.servers.serving import HttpServer, serving, until
 from tests.support.tools import Echo, container_of
 
 COST_SECONDS = 0.005
+REFUSING = {"limits": {"max_loop_lag_seconds": LimitSettings().max_loop_lag_seconds}}
 GREEDY, QUIET = "axk_key-of-a-greedy-caller", "axk_key-of-a-quiet-caller"
 AUTH = {"api_keys": {"greedy": {"hash": hash_key(GREEDY)}, "quiet": {"hash": hash_key(QUIET)}}}
 
@@ -72,7 +74,7 @@ async def serve(clock: Clock, **settings: Any) -> AsyncIterator[HttpServer]:
         clock.compute(seconds)
         return "spun"
 
-    async with serving(container_of(spin, Echo()), settings) as server:
+    async with serving(container_of(spin, Echo()), {**REFUSING, **settings}) as server:
         yield server
 
 
@@ -169,7 +171,7 @@ async def test_clients_that_have_left_are_not_served(clock: Clock) -> None:
             client.close()
         return "left"
 
-    async with serving(container_of(leave)) as server:
+    async with serving(container_of(leave), REFUSING) as server:
         data = raw_request(call("leave"), mirrored(name="leave").items())
         clients += [socket.create_connection(("127.0.0.1", server.port)) for _ in range(10)]
         await until(lambda: len(server.server.connections) == 10)

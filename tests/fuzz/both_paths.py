@@ -20,8 +20,11 @@ from tests.support.audited_calls import MemorySink
 from tests.support.peers.wire import META
 from tests.support.servers.serving import HttpServer, serving, until
 
-_QUIET_SECONDS: Final = 0.15
-"""How long nothing may arrive before the client goes on; some requests are incomplete and get no response."""
+_QUIET_TURNS: Final = 300
+"""For how many turns of the loop, which the servers share, nothing may arrive before the client goes on; some requests
+are incomplete and get no response."""
+_END_TURNS: Final = 30
+"""In how many turns the end of a connection follows a response."""
 _TOKENS: Final = (TOKEN, TOKEN, TOKEN, TOKEN, "wrong", "")
 _LARGE: Final = 400_000
 _VARYING: Final = re.compile(
@@ -174,14 +177,28 @@ async def _converse(port: int, conversation: Conversation) -> tuple[bytes, bool]
 
 async def _read(reader: asyncio.StreamReader, responses: Responses, received: bytearray, count: int) -> None:
     """Read until there are enough responses, the connection ends, or nothing arrives."""
-    with suppress(TimeoutError):
-        while not reader.at_eof() and not responses.has(count):
-            async with asyncio.timeout(_QUIET_SECONDS):
-                data = await reader.read(1 << 20)
-            received += data
-            responses.parser.feed_data(data)
-        async with asyncio.timeout(0.002):  # the end of the connection, if it follows
-            received += await reader.read(1 << 20)
+    while not reader.at_eof() and not responses.has(count):
+        data = await _arriving(reader, _QUIET_TURNS)
+        if data is None:
+            return
+        received += data
+        responses.parser.feed_data(data)
+    received += await _arriving(reader, _END_TURNS) or b""
+
+
+async def _arriving(reader: asyncio.StreamReader, turns: int) -> bytes | None:
+    """Read what arrives within some turns of the loop; None if nothing does."""
+    reading = asyncio.ensure_future(reader.read(1 << 20))
+    for _ in range(turns):
+        if reading.done():
+            break
+        await asyncio.sleep(0)
+    if not reading.done():
+        reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await reading
+        return None
+    return await reading
 
 
 @asynccontextmanager

@@ -31,6 +31,12 @@ class Server:
         self.terminal: int | None = None
         """The test's end of the terminal, if standard input is one."""
         self._watchdog = threading.Timer(PATIENCE_SECONDS, self.signal, [signal.SIGKILL])
+        self._wait_anew()
+
+    def _wait_anew(self) -> None:
+        """Kill the process if it does nothing for too long; each of its lines takes the time it needs."""
+        self._watchdog.cancel()
+        self._watchdog = threading.Timer(PATIENCE_SECONDS, self.signal, [signal.SIGKILL])
         self._watchdog.start()
 
     def say(self, message: Mapping[str, Any]) -> None:
@@ -40,6 +46,7 @@ class Server:
 
     def hear(self) -> Any:
         """Wait for a message over stdio."""
+        self._wait_anew()
         return json.loads(self.stdout.readline())
 
     def ask(self, method: str, **params: Any) -> Any:
@@ -62,7 +69,9 @@ class Server:
     def read_until(self, text: str) -> str:
         """Wait for a text on standard error and return everything up to it."""
         lines: list[str] = []
+        self._wait_anew()
         for line in self.stderr:
+            self._wait_anew()
             lines.append(line)
             if text in line:
                 return "".join(lines)
@@ -73,6 +82,7 @@ class Server:
 
     def end(self) -> tuple[int, str, str]:
         """Close standard input, wait for the end, and return the exit code and the remaining output."""
+        self._wait_anew()
         if self.stdin is not None:
             with suppress(BrokenPipeError):
                 self.stdin.close()

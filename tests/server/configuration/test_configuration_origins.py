@@ -80,7 +80,7 @@ WRONG = {
     "limits.threads: Input should be greater than 0": 4,
     "htpp is unknown; did you mean 'http'?": 6,
     "audit.kinds.1: Input should be 'tool', 'prompt', 'resource', 'skill', 'completion' or 'extension'": 10,
-    "audit.jsonl_path: Input is not a valid path for <class 'pathlib.Path'>": 14,
+    "audit.jsonl_path: must be a path": 14,
     "audit.max_bytes: Input should be greater than 0": 15,
     "tools.getuser.timeout_second is unknown; did you mean 'timeout_seconds'?": 18,
     "authorization.rules.0.effect: there is no 'permit'; choose one of: allow, deny": 22,

@@ -114,9 +114,12 @@ async def test_a_question_ends_when_the_input_ends() -> None:
 async def test_a_question_that_comes_too_late_is_not_asked(pipe: Path) -> None:
     """A call that asks a question after the end of input is stopped, and the question is not sent."""
     async with over_stdio(**PATIENT) as server:
-        server.say(asked("ask_late", {"path": str(pipe)}, id=7))
+        server.say(asked("ask_late", {"path": str(pipe)}, id=7), asked("ask_name", id=8))
         await server.until("ask_late runs")
+        assert (await server.hear())["method"] == "elicitation/create"
         server.stdin.close()
+        while (await server.hear()).get("id") != 8:  # the end of input was noticed
+            pass
         await write(pipe)
         began = time.monotonic()
         said = await server.hear_rest()

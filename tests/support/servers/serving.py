@@ -56,7 +56,7 @@ async def serving(
     """Serve a container over HTTP on the running loop, with objects for roles that it does not have."""
     for name, role in roles.items():
         setattr(container, name, providers.Object(role))
-    async with ServerHost(container, flags=settings) as host:
+    async with ServerHost(container, flags=patient(settings or {})) as host:
         app, listener = make_app(host), listener or free_port()
         server = UvicornServer(app, host.settings.http)
         acceptor = server.listen(listener)
@@ -67,6 +67,11 @@ async def serving(
             acceptor.close()
             listener.close()
             await _stop(server)
+
+
+def patient(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Let a server accept all requests; by default, it refuses some while it is slow, as on a busy machine."""
+    return {**settings, "limits": {"max_loop_lag_seconds": None, **settings.get("limits", {})}}
 
 
 async def _stop(server: UvicornServer) -> None:
