@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
-
 from axolotl_core.sessions import IEventStore, SessionStoreError, StoredEvent, hide_session_id
 from axolotl_server.stores.redis_client import RedisClient, RedisScript
 

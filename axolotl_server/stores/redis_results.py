@@ -3,7 +3,6 @@
 from collections.abc import Awaitable
 from typing import Any, Final
 
-
 from axolotl_core.policies.tool_rules import ClaimResult, IResultStore, ResultStoreError
 from axolotl_server.stores.redis_client import RedisClient, RedisScript
 

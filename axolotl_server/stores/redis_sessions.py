@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
-
 from axolotl_core.sessions import (
     ISessionStore,
     KnownSession,
