@@ -41,7 +41,11 @@ def _reduced(error: BaseException) -> str:
     report = TracebackException.from_exception(error)
     omitted = reduce_to_user_code(report)
     text = "".join(report.format()).rstrip()
-    return f"{text}\n({omitted} frames of libraries are not shown; --traceback shows all)" if omitted else text
+    return (
+        f"{text}\n({omitted} frames of libraries are not shown; axolotl call --traceback shows all)"
+        if omitted
+        else text
+    )
 
 
 def start_logging(level: str, settings: "LogSettings | None" = None, *, user_code_only: bool = False) -> None:
@@ -79,5 +83,7 @@ def _set_format(settings: "LogSettings") -> None:
         formatter = JsonFormatter(subject=settings.subject)
         logging.captureWarnings(True)  # Python would write them between the lines
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, LimitedTracebackHandler):  # handlers of the user's code are left alone
+        if not isinstance(handler, LimitedTracebackHandler):
+            continue  # a handler of the user's code
+        if settings.format == "json" or not isinstance(handler.formatter, LineFormatter):
             handler.setFormatter(formatter)

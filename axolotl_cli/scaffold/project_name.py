@@ -46,8 +46,8 @@ def read_project_name(text: str) -> ProjectName:
         raise ConfigurationError(f"{text!r} cannot be the name of a project: it is a keyword of Python")
     if name.package in _OWN_FOLDERS or _is_module(name.package):
         raise ConfigurationError(
-            f"{text!r} cannot be the name of a project: there is a module {name.package!r} already, which its package "
-            "would hide or be hidden by"
+            f"{text!r} cannot be the name of a project: a module {name.package!r} exists already, and one "
+            "would hide the other: choose another name"
         )
     return name
 

@@ -107,7 +107,7 @@ async def _serving_probes(service: TaskService, host: ServerHost, address: str, 
 
     server = await asyncio.start_server(answer, address, port, limit=_MAX_HEAD_BYTES)
     async with server:
-        _log.info("probes are answered on %s", server.sockets[0].getsockname()[:2])
+        _log.info("probes are answered on %s, port %d", *server.sockets[0].getsockname()[:2])
         yield
 
 

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> None:
     try:
         target = resolve_target(order.target, order.toolsets, order.flags, _files(order), is_dev=order.is_development)
         early = target.settings
-        start_logging(early.log_level, early.log)
+        start_logging(early.log_level, early.log, user_code_only=order.is_development)
         load_redis(early.redis)
         host = target.load(partial(_adapt, order))
         if order.principal is not None:

@@ -2,11 +2,22 @@
 
 import asyncio
 import logging
+import os
 import sys
 import threading
 import time
 import traceback
 from math import inf
+from pathlib import Path
+from typing import Final
+
+_FRAMEWORK: Final = tuple(
+    f"{Path(__file__).parents[2] / package}{os.sep}" for package in ("axolotl_core", "axolotl_server", "axolotl_cli")
+)
+
+_BLOCKED: Final = (
+    "the event loop has been blocked for %.2f seconds by %s; await, or write a plain def, which runs in a thread"
+)
 
 _log = logging.getLogger("axolotl")
 
@@ -56,7 +67,7 @@ class Watchdog:
             last_turn = self._last_turn
             seconds = time.monotonic() - last_turn
             if self._is_new_stall(seconds, last_turn):
-                _log.warning("the event loop has been blocked for %.2f seconds by:\n%s", seconds, self._stack())
+                self._report(seconds)
 
     def _is_loop_closed(self) -> bool:
         return self._loop is not None and self._loop.is_closed()
@@ -72,6 +83,16 @@ class Watchdog:
             self.noticed_at = time.monotonic()
         return not known
 
-    def _stack(self) -> str:
+    def _report(self, seconds: float) -> None:
+        """Log the blocking code and its stack, without the frames of the server that called it."""
         frame = sys._current_frames().get(self._loop_thread)
-        return "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)"
+        if frame is None or not _log.isEnabledFor(logging.WARNING):
+            return
+        stack = traceback.extract_stack(frame)
+        ours = [number for number, one in enumerate(stack) if one.filename.startswith(_FRAMEWORK)]
+        shown = stack[ours[-1] + 1 :] if ours else stack
+        first = shown[0] if shown else stack[-1]
+        place = f"{first.name} ({first.filename}:{first.lineno})"
+        frames = f"Stack (most recent call last):\n{''.join(traceback.format_list(shown or stack)).rstrip()}"
+        arguments = seconds, place
+        _log.handle(_log.makeRecord(_log.name, logging.WARNING, __file__, 0, _BLOCKED, arguments, None, sinfo=frames))

@@ -55,6 +55,8 @@ class OtelHandler(logging.Handler):
             attributes["exception.stacktrace"] = "".join(traceback.format_exception(*record.exc_info))[
                 -_MAX_TEXT_CHARACTERS:
             ]
+        if record.stack_info:
+            attributes["code.stacktrace"] = record.stack_info[-_MAX_TEXT_CHARACTERS:]
         number = next((one for level, one in _SEVERITIES if record.levelno >= level), SeverityNumber.DEBUG)
         return LogRecord(
             timestamp=int(record.created * 1e9),

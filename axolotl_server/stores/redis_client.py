@@ -48,7 +48,7 @@ class RedisClient:
             )
         except ValueError:
             raise ConfigurationError(
-                "Setting redis.url is not the URL of a Redis: it has to begin with redis://, rediss:// or unix://"
+                "Setting redis.url is not the URL of a Redis server: it has to begin with redis://, rediss:// or unix://"
             ) from None
         self.commands: Redis = Redis.from_pool(pool)
         """The commands of Redis; await them with `within`."""

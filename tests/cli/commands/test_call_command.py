@@ -151,7 +151,7 @@ def test_tracebacks_show_user_code(processes: Processes, tmp_path: Path) -> None
     assert all(str(tmp_path / "failing.py") in line for line in files)
     assert "JSONDecodeError: Expecting value" in stderr
     assert "LookupError: no such text" in stderr
-    assert "frames of libraries are not shown; --traceback shows all)" in stderr
+    assert "frames of libraries are not shown; axolotl call --traceback shows all)" in stderr
     _, _, whole = processes.run("call", "failing.py", "boom", "text=x", "--traceback", directory=tmp_path)
     assert "feature_method.py" in whole
     assert "decoder.py" in whole

@@ -279,6 +279,16 @@ def test_show_arguments(processes: Processes, tmp_path: Path) -> None:
     assert "hunter2" not in line
 
 
+def test_tracebacks_show_user_code(processes: Processes, tmp_path: Path) -> None:
+    """A failure in a tool is shown with the lines of the project only."""
+    project = Project(processes, tmp_path).begin()
+    project.call("read", path=str(tmp_path / "nowhere"))
+    shown = project.server.read_until("axolotl call --traceback shows all")
+    places = [line.strip() for line in shown.splitlines() if line.strip().startswith("File ")]
+    assert places
+    assert all(str(project.file) in place for place in places)
+
+
 def test_ends_with_its_supervisor(processes: Processes, tmp_path: Path) -> None:
     """If the supervisor is killed, its worker ends too."""
     project = Project(processes, tmp_path).begin()

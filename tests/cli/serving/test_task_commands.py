@@ -105,7 +105,7 @@ async def test_probes_of_a_worker(tmp_path: Path) -> None:
         while port is None:
             line = (await worker.stderr.readline()).decode()
             assert line
-            found = re.search(r"probes are answered on .*?(\d+)\)", line)
+            found = re.search(r"probes are answered on \S+, port (\d+)", line)
             port = None if found is None else int(found[1])
         statuses = {}
         for path in ("/livez", "/readyz", "/other"):

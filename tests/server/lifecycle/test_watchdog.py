@@ -22,11 +22,13 @@ class Listener(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.heard: list[str] = []
+        self.stacks: list[str] = []
         self.told = threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
         if "event loop" in record.getMessage():
             self.heard.append(record.getMessage())
+            self.stacks.append(record.stack_info or "")
             self.told.set()
 
 
@@ -57,7 +59,9 @@ async def test_a_coroutine_that_blocks_is_named(listener: Listener) -> None:
         assert host.watchdog is not None
         assert host.watchdog.stalls >= 2
         await client.close()
-    assert len([message for message in listener.heard if "in blocks_the_loop" in message]) == 2
+    assert len([message for message in listener.heard if f"by blocks_the_loop ({__file__}:" in message]) == 2
+    [stack, _] = [stack for stack in listener.stacks if "in blocks_the_loop" in stack]
+    assert "axolotl_server" not in stack
 
 
 async def test_a_stall_that_blocks_the_watchdog_is_reported(listener: Listener) -> None:

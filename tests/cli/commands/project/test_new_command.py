@@ -44,9 +44,9 @@ def test_names(cli: CommandLine, name: str) -> None:
         ("s" * 51, "at most 50 characters"),
         ("class", "a keyword"),
         ("match", "a keyword"),
-        ("json", "there is a module 'json' already"),
-        ("axolotl-core", "there is a module 'axolotl_core' already"),
-        ("tests", "there is a module 'tests' already"),
+        ("json", "a module 'json' exists already"),
+        ("axolotl-core", "a module 'axolotl_core' exists already"),
+        ("tests", "a module 'tests' exists already"),
     ],
 )
 def test_refused_names(cli: CommandLine, name: str, problem: str) -> None:
