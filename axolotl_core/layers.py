@@ -77,7 +77,10 @@ class ToolCall(ToolContext, eq=False, kw_only=True):
         A layer that must do something before the reply, such as writing a record, does it here, because the code that
         it awaits may never return.
         """
-        self._on_abandon = [*(self._on_abandon or ()), callback]
+        if self._on_abandon is None:
+            self._on_abandon = [callback]
+        else:
+            self._on_abandon.append(callback)
 
     def abandon(self) -> None:
         """Abandon the code, and run the callbacks of the layers, the innermost first."""

@@ -88,7 +88,7 @@ class Chain:
     def link(self, body: bytes) -> bytes:
         """Make the line of a record, which is a JSON object with at least one member."""
         seq = self.seq + 1
-        hashed = b'{"seq":%d,"prev":"%b",%b' % (seq, self.head, body[1:-1])
+        hashed = b"".join((b'{"seq":', str(seq).encode(), b',"prev":"', self.head, b'",', body[1:-1]))
         head = self._hash(hashed).encode()
         self.seq, self.head = seq, head
         return b"".join((hashed, b',"hash":"', head, b'"}\n'))

@@ -6,10 +6,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
 from axolotl_server.audit.log_files import LogLock, check_regular, previous_segments, segment_path, sync_directory
-from axolotl_server.audit.records import encode_note, encode_record, timestamp
+from axolotl_server.audit.records import Record, encode_note, encode_record, timestamp
 from axolotl_server.audit.recovery import Recovered, Unfinished, recover
 from axolotl_server.audit.sinks import IRecordStore
 
@@ -48,12 +47,13 @@ class JsonlStore(IRecordStore):
             self._resume(found)
             undo.pop_all()
 
-    def append(self, records: Sequence[AuditRecord]) -> None:
+    def append(self, records: Sequence[Record]) -> None:
         if self._size >= self._max_bytes:
             self._rotate()
         self._write(map(encode_record, records))
+        note = self._unfinished.note
         for record in records:
-            self._unfinished.note(record)
+            note(record)
 
     def sync(self) -> None:
         _sync_data(self._descriptor)

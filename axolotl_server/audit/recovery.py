@@ -16,7 +16,7 @@ from axolotl_core.features.feature import Kind
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import RECORD_START, Chain, Hash, read_link
 from axolotl_server.audit.log_files import check_regular, previous_segments
-from axolotl_server.audit.records import timestamp, without_surrogates
+from axolotl_server.audit.records import Record, plain_record, timestamp, without_surrogates
 
 
 class Start(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,8 +65,8 @@ def read_summary(line: bytes) -> RecordSummary:
         return _EMPTY
 
 
-class Unfinished(dict[str, Start]):
-    """Calls that began and did not end, by their IDs."""
+class Unfinished(dict[str, Start | Record]):
+    """Calls that began and did not end, by their IDs: their starts, or the records of these."""
 
     def update_from(self, line: RecordSummary) -> None:
         """Apply the next line of the log."""
@@ -79,21 +79,23 @@ class Unfinished(dict[str, Start]):
         elif line.event == "end":
             self.pop(line.call_id, None)
 
-    def note(self, record: AuditRecord) -> None:
+    def note(self, record: Record) -> None:
         """Apply a record that was just written, without reading its line."""
-        event, call_id = record.event, record.call_id
+        call_id, event = record.call_id, record.event
         if call_id is None:
             return
         if event == "end":
             self.pop(call_id, None)
         elif event == "start":
-            self[call_id] = Start(
-                call_id, record.time, record.kind, record.name, record.subject, record.tenant, record.issuer
-            )
+            self[call_id] = record
+
+    def starts(self) -> list[Start]:
+        """Give the starts of the calls."""
+        return [one if isinstance(one, Start) else _start_of(plain_record(one)) for one in self.values()]
 
     def readable(self) -> list[Start]:
         """Give the calls as a line can hold them: without lone surrogates, which UTF-8 cannot encode."""
-        return [Start(**without_surrogates(msgspec.structs.asdict(start))) for start in self.values()]
+        return [Start(**without_surrogates(msgspec.structs.asdict(start))) for start in self.starts()]
 
     def make_endings(self) -> list[AuditRecord]:
         """Make an end with the outcome `unknown` for each."""
@@ -112,8 +114,15 @@ class Unfinished(dict[str, Start]):
                 outcome="unknown",
                 reason="the process ended before the call did",
             )
-            for start in self.values()
+            for start in self.starts()
         ]
+
+
+def _start_of(record: AuditRecord) -> Start:
+    assert record.call_id is not None
+    return Start(
+        record.call_id, record.time, record.kind, record.name, record.subject, record.tenant, record.issuer
+    )
 
 
 class Repair(NamedTuple):

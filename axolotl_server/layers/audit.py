@@ -5,86 +5,73 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from msgspec.structs import replace
+import msgspec
 
 from axolotl_core.errors import ToolError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.policies.audit import AuditRecord
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
 if TYPE_CHECKING:
+    from axolotl_server.audit.records import CallFacts, CallRecord
     from axolotl_server.audit.trail import AuditTrail
 
 
-Describe: TypeAlias = Callable[[ToolCall, str, Ending | None, float | None, AuditRecord | None], AuditRecord]
-"""Makes a record of a call and its ID; the ending and the duration are None when the call starts.
-
-The last argument is the record of the start of the same call, if there is one.
-"""
+Describe: TypeAlias = "Callable[[ToolCall], CallFacts]"
+"""Finds what all records of a call have in common."""
 
 
-class _OpenCall:
+class _OpenCall(msgspec.Struct, eq=False):
     """A call that runs, until its end is recorded.
 
     The call refers to this object, which drops its reference to the call at the end: a reference cycle would need the
     garbage collector.
     """
 
-    __slots__ = ("_began", "_call", "_describe", "_id", "_running", "_started", "_trail", "waiting")
-
-    def __init__(
-        self,
-        call: ToolCall,
-        call_id: str,
-        describe: Describe,
-        trail: "AuditTrail",
-        running: "dict[ToolCall, _OpenCall]",
-    ) -> None:
-        self._began = perf_counter()
-        self._call: ToolCall | None = call
-        self._id = call_id
-        self._describe = describe
-        self._trail = trail
-        self._running = running
-        self._started: AuditRecord | None = None
-        self.waiting = False
-        running[call] = self
+    call: ToolCall | None
+    id: str
+    describe: Describe
+    trail: "AuditTrail"
+    running: "dict[ToolCall, _OpenCall]"
+    began: float
+    facts: "CallFacts | None" = None
+    """Known since the start was recorded; the request has not changed since."""
+    waiting: bool = False
 
     def start(self, call: ToolCall) -> Awaitable[None] | None:
         """Record that the code is about to run."""
-        record = self._describe(call, self._id, None, None, None)
-        if call is self._call:  # a shared run has another caller
-            self._started = record
-        return self._trail.write(record)
+        facts = self.describe(call)
+        if call is self.call:  # a shared run has another caller
+            self.facts = facts
+        return self.trail.write(facts.started(self.id))
 
     def end(self, ending: Ending) -> Awaitable[None] | None:
         """Record the end, unless it was recorded when the call was abandoned."""
-        call = self._call
-        return None if call is None else self._trail.write(self._ended(call, ending))
+        call = self.call
+        return None if call is None else self.trail.write(self._ended(call, ending))
 
     def end_at_once(self, call: ToolCall, ending: Ending) -> None:
         """Record the end of a call without waiting for the sink."""
-        self._trail.write_at_once(self._ended(call, ending))
+        self.trail.write_at_once(self._ended(call, ending))
 
     def abandon(self) -> None:
         """Record that the caller is answered although the code is still running."""
-        call = self._call
+        call = self.call
         if call is not None:
             reason = call.cancel_reason
             self.end_at_once(call, Ending("abandoned", None if reason is None else reason.value))
         elif self.waiting:
-            self._trail.flush()
+            self.trail.flush()
 
     async def close(self, call: ToolCall, error: BaseException) -> None:
         """Record the end of a call that raised an exception; if that fails, only a question is held back."""
         stop = call.cancel_reason
         ending = ending_of(error) if stop is None else ending_of_stop(stop)
         if isinstance(error, GeneratorExit):
-            if self._call is not None:
+            if self.call is not None:
                 self.end_at_once(call, ending)
             return
         try:
@@ -101,10 +88,11 @@ class _OpenCall:
         await writing
         self.waiting = False
 
-    def _ended(self, call: ToolCall, ending: Ending) -> AuditRecord:
-        self._call = None
-        self._running.pop(call, None)
-        return self._describe(call, self._id, ending, perf_counter() - self._began, self._started)
+    def _ended(self, call: ToolCall, ending: Ending) -> "CallRecord":
+        self.call = None
+        self.running.pop(call, None)
+        facts = self.facts or self.describe(call)
+        return facts.ended(self.id, ending, perf_counter() - self.began, call.queued_seconds)
 
 
 class AuditLayer(ILayer):
@@ -132,8 +120,8 @@ class AuditLayer(ILayer):
             admitting = trail.admit()
             if admitting is not None:
                 await admitting
-            reference = call.reference = new_id()
-            open_call = _OpenCall(call, reference, describe, trail, running)
+            reference = call.reference = call.reference or new_id()
+            open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter())
             call.when_abandoned(open_call.abandon)
             try:
                 output = await call_next(call)
@@ -181,24 +169,21 @@ class RunAuditLayer(AuditLayer):
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if not self.concerns(spec):
             return call_next
-        find_task = self._find_task
+        find_task, recorded = self._find_task, super().wrap(spec, call_next)
 
-        async def referenced(call: ToolCall) -> Any:
-            call.reference = find_task(call).call_id or call.reference
-            return await call_next(call)
+        def referenced(call: ToolCall) -> Awaitable[Any]:
+            call.reference = find_task(call).call_id or None
+            return recorded(call)
 
-        return super().wrap(spec, referenced)
+        return referenced
 
 
 def _described_run(describer: Callable[[FeatureSpec], Describe], find_task: FindTask, spec: FeatureSpec) -> Describe:
     describe = describer(spec)
 
-    def described(
-        call: ToolCall, call_id: str, ending: Ending | None, seconds: float | None, started: AuditRecord | None
-    ) -> AuditRecord:
-        record = describe(call, call_id, ending, seconds, started)
+    def described(call: ToolCall) -> "CallFacts":
         task = find_task(call.first if isinstance(call, SharedCall) else call)
-        return replace(record, call_id=task.call_id or call_id, task=task.task, run=task.run)
+        return describe(call).of_task(task.task, task.run)
 
     return described
 
@@ -224,10 +209,11 @@ class AcceptanceLayer(ILayer):
             try:
                 record: TaskRecord = await call_next(call)
             except Exception as error:
-                await _stored(trail.write(describe(call, reference, ending_of(error), perf_counter() - began, None)))
+                seconds = perf_counter() - began
+                await _stored(trail.write(describe(call).ended(reference, ending_of(error), seconds, call.queued_seconds)))
                 raise
-            described = describe(call, reference, _ACCEPTED, perf_counter() - began, None)
-            await _stored(trail.write(replace(described, task=record.id)))
+            facts = describe(call).of_task(record.id)
+            await _stored(trail.write(facts.ended(reference, _ACCEPTED, perf_counter() - began, call.queued_seconds)))
             return record
 
         return accepted
@@ -255,10 +241,13 @@ class IntentLayer(ILayer):
             return call_next
         records = self._records
 
-        async def announced(call: ToolCall) -> Any:
+        def announced(call: ToolCall) -> Awaitable[Any]:
+            """Pass a call on at once if the record is written already."""
             writing = records.started(call)
-            if writing is not None:
-                await writing
+            return call_next(call) if writing is None else when_written(writing, call)
+
+        async def when_written(writing: Awaitable[None], call: ToolCall) -> Any:
+            await writing
             return await call_next(call)
 
         return announced
