@@ -10,9 +10,12 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+
 Hash: TypeAlias = Callable[[bytes], str]
 """Returns the hash of some bytes in hexadecimal digits."""
 
+_encode: Final = msgspec.json.Encoder().encode
 _BLOCK_BYTES: Final = 64
 _INNER: Final = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER: Final = bytes(byte ^ 0x5C for byte in range(256))
@@ -87,10 +90,9 @@ class Chain:
 
     def link(self, body: bytes) -> bytes:
         """Make the line of a record, which is a JSON object with at least one member."""
-        seq = self.seq + 1
-        hashed = b"".join((b'{"seq":', str(seq).encode(), b',"prev":"', self.head, b'",', body[1:-1]))
-        head = self._hash(hashed).encode()
-        self.seq, self.head = seq, head
+        seq = self.seq = self.seq + 1
+        hashed = b"".join((b'{"seq":', _encode(seq), b',"prev":"', self.head, b'",', body[1:-1]))
+        head = self.head = self._hash(hashed).encode()
         return b"".join((hashed, b',"hash":"', head, b'"}\n'))
 
     def reset(self, seq: int, head: bytes) -> None:

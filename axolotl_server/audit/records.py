@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from hashlib import sha256
-from time import gmtime, strftime, time
+from time import gmtime, strftime, time_ns
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -22,41 +22,37 @@ from axolotl_server.messages.request import Request
 _DELETE: Final = 0x7F
 
 
-_THREE_DIGITS: Final = tuple(f"{number:03}" for number in range(1000))
-"""To take the digits from a table is quicker than to format a number."""
-
-
-def _clock() -> Callable[[], str]:
-    """Make a clock that formats date and time only once per second."""
-    last_second, text = -1, ""
-
-    def now() -> str:
-        nonlocal last_second, text
-        moment = time()  # a float has room for a quarter of a microsecond, and is quicker than long integers
-        second = int(moment)
-        if second != last_second:
-            last_second, text = second, strftime("%Y-%m-%dT%H:%M:%S.", gmtime(second))
-        microsecond = int((moment - second) * 1e6)
-        millisecond = microsecond // 1000
-        return f"{text}{_THREE_DIGITS[millisecond]}{_THREE_DIGITS[microsecond - millisecond * 1000]}Z"
-
-    return now
-
-
-timestamp: Final = _clock()
-"""Returns the time in UTC, as RFC 3339 with microseconds."""
-
-
 _encode: Final = msgspec.json.Encoder().encode
+_MAX_DATES: Final = 64
+
+
+class _Dates(dict[bytes, bytes]):
+    """Seconds since 1970 as RFC 3339 in UTC, up to the point before their fraction; each is formatted only once."""
+
+    def __missing__(self, second: bytes) -> bytes:
+        if len(self) >= _MAX_DATES:
+            self.clear()
+        text = self[second] = strftime("%Y-%m-%dT%H:%M:%S.", gmtime(int(second))).encode()
+        return text
+
+
+_DATES: Final = _Dates()
+
+
+def timestamp(nanoseconds: int | None = None) -> str:
+    """Return a time in UTC, or the present one, as RFC 3339 with microseconds."""
+    digits = _encode(time_ns() if nanoseconds is None else nanoseconds)
+    return f"{_DATES[digits[:-9]].decode()}{digits[-9:-3].decode()}Z"
+
+
 _UNSAFE: Final = re.compile(b"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
 """Characters that JSON does not escape, but that some programs treat as a line break or a control character."""
 
 
 def encode_record(record: "Record") -> bytes:
     """Encode a record as a JSON object without any kind of line break."""
-    if type(record) is CallRecord:
-        return record.encoded()
-    assert isinstance(record, AuditRecord)
+    if isinstance(record, CallRecord):
+        return _encode_call(record)
     try:
         encoded = _encode(record)
     except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
@@ -83,13 +79,14 @@ def without_surrogates(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class CallTemplate(msgspec.Struct, frozen=True, gc=False):
-    """The members that the records of many calls have in common, in the text of their JSON."""
+    """The members that the records of many calls have in common, as JSON."""
 
     known: AuditRecord
     """The same as a record."""
-    before: str
-    after: str
-    """What is before and after the members that differ."""
+    before: bytes
+    """The members between the ID and the ending, after the quote that ends the ID."""
+    after: bytes
+    """The members after those of a single call, and the brace that ends the record."""
 
 
 class CallFacts(msgspec.Struct, frozen=True, gc=False):
@@ -99,58 +96,44 @@ class CallFacts(msgspec.Struct, frozen=True, gc=False):
     digest: str
     arguments: Raw | None
     trace_id: str | None
-    text: str
-    """All members after the ending."""
+    members: bytes
+    """All members after the ending, as JSON, and the brace that ends the record."""
     task: str | None = None
     run: int | None = None
 
     def started(self, call_id: str) -> "CallRecord":
         """Make the record of the start."""
-        return CallRecord(timestamp(), "start", call_id, self)
+        return CallRecord(time_ns(), "start", call_id, self)
 
-    def ended(self, call_id: str, ending: Ending, seconds: float, queued_seconds: float) -> "CallRecord":
+    def ended(self, call_id: str, ending: Ending, nanoseconds: int, queued_seconds: float) -> "CallRecord":
         """Make the record of the end."""
-        return CallRecord(timestamp(), "end", call_id, self, ending, seconds, queued_seconds)
+        return CallRecord(time_ns(), "end", call_id, self, ending, nanoseconds, queued_seconds)
 
     def of_task(self, task: str, run: int | None = None) -> "CallFacts":
         """Add the stored task that the call became, or that it runs for."""
-        text = self.text + _members(AuditRecord("", "start", task=task, run=run))
-        return replace(self, text=text, task=task, run=run)
+        members = self.members[:-1] + _members(AuditRecord("", "start", task=task, run=run)) + b"}"
+        return replace(self, members=members, task=task, run=run)
 
 
 class CallRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record of a call, from which the text or an `AuditRecord` is made, whichever a sink needs."""
+    """A record of a call, from which its JSON or an `AuditRecord` is made, whichever a sink needs."""
 
-    time: str
+    written_at: int
+    """In nanoseconds since 1970."""
     event: AuditEvent
     call_id: str
     facts: CallFacts
     ending: Ending | None = None
-    seconds: float = 0.0
+    nanoseconds: int = 0
+    """How long the call took."""
     queued_seconds: float = 0.0
-
-    def encoded(self) -> bytes:
-        """Encode the record as `encode_record` does, with texts that are ready."""
-        facts, ending = self.facts, self.ending
-        if ending is None:
-            text = (
-                f'{{"time":"{self.time}","event":"start","call_id":"{self.call_id}"'
-                f"{facts.template.before}{facts.text}}}"
-            )
-        else:
-            text = (
-                f'{{"time":"{self.time}","event":"end","call_id":"{self.call_id}"{facts.template.before}'
-                f'{_OK if ending is DONE else _ending_members(ending)},"duration_seconds":{_decimal(self.seconds)},'
-                f'"queued_seconds":{_decimal(self.queued_seconds)}{facts.text}}}'
-            )
-        return text.encode()
 
     def plain(self) -> AuditRecord:
         """Make the record that sinks of the container get."""
         facts, ending = self.facts, self.ending
         record = replace(
             facts.template.known,
-            time=self.time,
+            time=timestamp(self.written_at),
             event=self.event,
             call_id=self.call_id,
             digest=facts.digest,
@@ -166,9 +149,45 @@ class CallRecord(msgspec.Struct, frozen=True, gc=False):
             outcome=ending.outcome,
             reason=ending.reason,
             rule=ending.rule,
-            duration_seconds=float(_decimal(self.seconds)),
-            queued_seconds=float(_decimal(self.queued_seconds)),
+            duration_seconds=self.nanoseconds // 1000 / 1e6,
+            queued_seconds=_truncated(self.queued_seconds),
         )
+
+
+def _encode_call(record: CallRecord) -> bytes:
+    """Encode a record of a call, for the most part from JSON that is ready."""
+    digits, facts, ending = _encode(record.written_at), record.facts, record.ending
+    if ending is None:
+        return b"".join(
+            (
+                b'{"time":"',
+                _DATES[digits[:-9]],
+                digits[-9:-3],
+                b'Z","event":"start","call_id":"',
+                record.call_id.encode(),
+                facts.template.before,
+                facts.members,
+            )
+        )
+    return b"".join(
+        (
+            b'{"time":"',
+            _DATES[digits[:-9]],
+            digits[-9:-3],
+            b'Z","event":"end","call_id":"',
+            record.call_id.encode(),
+            facts.template.before,
+            _OK if ending is DONE else _ending_members(ending),
+            b',"duration_seconds":',
+            _encode(record.nanoseconds // 1000 / 1e6),
+            b',"queued_seconds":%b' % _encode(_truncated(record.queued_seconds)) if record.queued_seconds else _NOT_QUEUED,
+            facts.members,
+        )
+    )
+
+
+def _truncated(seconds: float) -> float:
+    return int(seconds * 1e6) / 1e6
 
 
 Record: TypeAlias = AuditRecord | CallRecord
@@ -183,28 +202,17 @@ def plain_record(record: Record) -> AuditRecord:
 _NO_MEMBERS: Final = len(_encode(AuditRecord("", "start"))) - 1
 
 
-def _members(record: AuditRecord) -> str:
+def _members(record: AuditRecord) -> bytes:
     """Encode the members of a record behind its time and event, each with a comma before it."""
-    return encode_record(record)[_NO_MEMBERS:-1].decode()
+    return encode_record(record)[_NO_MEMBERS:-1]
 
 
-def _ending_members(ending: Ending) -> str:
+def _ending_members(ending: Ending) -> bytes:
     return _members(AuditRecord("", "start", outcome=ending.outcome, reason=ending.reason, rule=ending.rule))
 
 
 _OK: Final = _ending_members(DONE)
-
-
-def _decimal(seconds: float) -> str:
-    """Write a duration as a number with microseconds; Python may write a short one with an exponent."""
-    if not seconds:
-        return "0.0"
-    microseconds = int(seconds * 1e6)
-    milliseconds = microseconds // 1000
-    rest = _THREE_DIGITS[microseconds - milliseconds * 1000]
-    if milliseconds < 1000:
-        return f"0.{_THREE_DIGITS[milliseconds]}{rest}"
-    return f"{milliseconds // 1000}.{_THREE_DIGITS[milliseconds % 1000]}{rest}"
+_NOT_QUEUED: Final = b',"queued_seconds":0.0'
 
 
 Redact: TypeAlias = Callable[[bytes], Raw | None]
@@ -242,12 +250,11 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
         template = templates.get(key) or make_template(key)
         digest = f"{algorithm}:{digest_of(canonical_json(raw))}"
         shown = redact(raw) if redact is not None and call.arguments is not None else None
-        if shown is None and trace_id is None:
-            text = f',"digest":"{digest}"{template.after}'
-        else:
-            own = _members(AuditRecord("", "start", digest=digest, arguments=shown, trace_id=trace_id))
-            text = own + template.after
-        return CallFacts(template, digest, shown, trace_id, text)
+        members = template.after
+        if shown is not None or trace_id is not None:
+            members = _members(AuditRecord("", "start", arguments=shown, trace_id=trace_id)) + members
+        members = b"".join((b',"digest":"', digest.encode(), b'"', members))
+        return CallFacts(template, digest, shown, trace_id, members)
 
     return describe
 
@@ -273,7 +280,7 @@ def _template(
         tenant=tenant,
     )
     known = replace(before, issuer=issuer, definition=definition, client_address=address)
-    return CallTemplate(known, _members(before), _members(after))
+    return CallTemplate(known, b'"%b' % _members(before), b"%b}" % _members(after))
 
 
 def _definition_digest(spec: FeatureSpec) -> str:

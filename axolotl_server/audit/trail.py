@@ -199,7 +199,7 @@ class AuditTrail:
                 stored = False
                 continue
             try:
-                storing = sink.resume(record) if sink.broken else sink.write(record)
+                storing = sink.write(record) if sink.ready else sink.resume(record)
             except Exception as error:
                 sink.fail(error)
                 stored = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from time import perf_counter
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -36,7 +36,7 @@ class _OpenCall(msgspec.Struct, eq=False):
     describe: Describe
     trail: "AuditTrail"
     running: "dict[ToolCall, _OpenCall]"
-    began: float
+    began: int
     facts: "CallFacts | None" = None
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
@@ -92,7 +92,7 @@ class _OpenCall(msgspec.Struct, eq=False):
         self.call = None
         self.running.pop(call, None)
         facts = self.facts or self.describe(call)
-        return facts.ended(self.id, ending, perf_counter() - self.began, call.queued_seconds)
+        return facts.ended(self.id, ending, perf_counter_ns() - self.began, call.queued_seconds)
 
 
 class AuditLayer(ILayer):
@@ -121,7 +121,7 @@ class AuditLayer(ILayer):
             if admitting is not None:
                 await admitting
             reference = call.reference = call.reference or new_id()
-            open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter())
+            open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
             call.when_abandoned(open_call.abandon)
             try:
                 output = await call_next(call)
@@ -204,16 +204,16 @@ class AcceptanceLayer(ILayer):
             admitting = trail.admit()
             if admitting is not None:
                 await admitting
-            began, reference = perf_counter(), records._new_id()
+            began, reference = perf_counter_ns(), records._new_id()
             call.reference = reference
             try:
                 record: TaskRecord = await call_next(call)
             except Exception as error:
-                seconds = perf_counter() - began
-                await _stored(trail.write(describe(call).ended(reference, ending_of(error), seconds, call.queued_seconds)))
+                nanoseconds = perf_counter_ns() - began
+                await _stored(trail.write(describe(call).ended(reference, ending_of(error), nanoseconds, call.queued_seconds)))
                 raise
             facts = describe(call).of_task(record.id)
-            await _stored(trail.write(facts.ended(reference, _ACCEPTED, perf_counter() - began, call.queued_seconds)))
+            await _stored(trail.write(facts.ended(reference, _ACCEPTED, perf_counter_ns() - began, call.queued_seconds)))
             return record
 
         return accepted
