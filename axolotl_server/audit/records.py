@@ -51,7 +51,7 @@ _UNSAFE: Final = re.compile(b"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
 
 def encode_record(record: "Record") -> bytes:
     """Encode a record as a JSON object without any kind of line break."""
-    if isinstance(record, CallRecord):
+    if isinstance(record, AuditCallRecord):
         return _encode_call(record)
     try:
         encoded = _encode(record)
@@ -89,7 +89,7 @@ class CallTemplate(msgspec.Struct, frozen=True, gc=False):
     """The members after those of a single call, and the brace that ends the record."""
 
 
-class CallFacts(msgspec.Struct, frozen=True, gc=False):
+class CallDescription(msgspec.Struct, frozen=True, gc=False):
     """What the records of one call have in common."""
 
     template: CallTemplate
@@ -101,28 +101,28 @@ class CallFacts(msgspec.Struct, frozen=True, gc=False):
     task: str | None = None
     run: int | None = None
 
-    def started(self, call_id: str) -> "CallRecord":
+    def started(self, call_id: str) -> "AuditCallRecord":
         """Make the record of the start."""
-        return CallRecord(time_ns(), "start", call_id, self)
+        return AuditCallRecord(time_ns(), "start", call_id, self)
 
-    def ended(self, call_id: str, ending: Ending, nanoseconds: int, queued_seconds: float) -> "CallRecord":
+    def ended(self, call_id: str, ending: Ending, nanoseconds: int, queued_seconds: float) -> "AuditCallRecord":
         """Make the record of the end."""
-        return CallRecord(time_ns(), "end", call_id, self, ending, nanoseconds, queued_seconds)
+        return AuditCallRecord(time_ns(), "end", call_id, self, ending, nanoseconds, queued_seconds)
 
-    def of_task(self, task: str, run: int | None = None) -> "CallFacts":
+    def of_task(self, task: str, run: int | None = None) -> "CallDescription":
         """Add the stored task that the call became, or that it runs for."""
         members = self.members[:-1] + _members(AuditRecord("", "start", task=task, run=run)) + b"}"
         return replace(self, members=members, task=task, run=run)
 
 
-class CallRecord(msgspec.Struct, frozen=True, gc=False):
+class AuditCallRecord(msgspec.Struct, frozen=True, gc=False):
     """A record of a call, from which its JSON or an `AuditRecord` is made, whichever a sink needs."""
 
     written_at: int
     """In nanoseconds since 1970."""
     event: AuditEvent
     call_id: str
-    facts: CallFacts
+    facts: CallDescription
     ending: Ending | None = None
     nanoseconds: int = 0
     """How long the call took."""
@@ -154,7 +154,7 @@ class CallRecord(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def _encode_call(record: CallRecord) -> bytes:
+def _encode_call(record: AuditCallRecord) -> bytes:
     """Encode a record of a call, for the most part from JSON that is ready."""
     digits, facts, ending = _encode(record.written_at), record.facts, record.ending
     if ending is None:
@@ -190,13 +190,13 @@ def _truncated(seconds: float) -> float:
     return int(seconds * 1e6) / 1e6
 
 
-Record: TypeAlias = AuditRecord | CallRecord
+Record: TypeAlias = AuditRecord | AuditCallRecord
 """What a trail writes."""
 
 
 def plain_record(record: Record) -> AuditRecord:
     """Give a record in the form that sinks of the container get."""
-    return record.plain() if isinstance(record, CallRecord) else record
+    return record.plain() if isinstance(record, AuditCallRecord) else record
 
 
 _NO_MEMBERS: Final = len(_encode(AuditRecord("", "start"))) - 1
@@ -243,7 +243,7 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
         templates[key] = template = _template(spec, definition, *key)
         return template
 
-    def describe(call: ToolCall) -> CallFacts:
+    def describe(call: ToolCall) -> CallDescription:
         principal, raw = call.principal, call.raw
         requested, trace_id, address = _facts_of_request(call)
         key = (requested, principal.subject, principal.tenant, principal.issuer, address)
@@ -254,7 +254,7 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
         if shown is not None or trace_id is not None:
             members = _members(AuditRecord("", "start", arguments=shown, trace_id=trace_id)) + members
         members = b"".join((b',"digest":"', digest.encode(), b'"', members))
-        return CallFacts(template, digest, shown, trace_id, members)
+        return CallDescription(template, digest, shown, trace_id, members)
 
     return describe
 

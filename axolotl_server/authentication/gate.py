@@ -73,7 +73,7 @@ class _AcceptedToken(NamedTuple):
 
 
 def _digest(credentials: bytes) -> bytes:
-    return blake2b(credentials, digest_size=32).digest()
+    return blake2b(credentials).digest()
 
 
 class TokenCache:
@@ -100,13 +100,15 @@ class TokenCache:
 
     def get(self, digest: bytes) -> Principal | None:
         """Return the principal of a token that was accepted, is valid already and has not expired."""
-        found = self._accepted.get(digest)
+        accepted = self._accepted
+        found = accepted.get(digest)
         if found is None:
             return None
-        if found.not_before <= self._now() < found.expires and self._monotonic() < found.cached_until:
-            self._accepted.move_to_end(digest)
-            return found.principal
-        del self._accepted[digest]
+        principal, not_before, expires, cached_until = found
+        if not_before <= self._now() < expires and self._monotonic() < cached_until:
+            accepted.move_to_end(digest)
+            return principal
+        del accepted[digest]
         return None
 
     def put(self, digest: bytes, principal: Principal) -> None:

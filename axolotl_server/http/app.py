@@ -1,7 +1,7 @@
 """The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
 
 from asyncio import get_running_loop
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,8 @@ class HttpApp:
             raise ConfigurationError("This HttpApp would ignore auth or redis.url: create it with make_app(host)")
         routing = routing or Routing()
         self._gate = routing.gate
+        self.recognize: Callable[[bytes], Principal | None] = _nobody if routing.gate is None else routing.gate.known
+        """Returns the principal of an Authorization header that was accepted recently."""
         self._routes = routing.routes
         self._handler = handler
         self._checks = HeaderChecks(settings.http)
@@ -171,10 +173,6 @@ class HttpApp:
         finally:
             request.end()
 
-    def recognize(self, credentials: bytes) -> Principal | None:
-        """Return the principal of an Authorization header that was accepted recently."""
-        return None if self._gate is None else self._gate.known(credentials)
-
     def accepts_post(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether the headers of a posted message pass all checks that do not depend on its body or its token."""
         try:
@@ -250,6 +248,10 @@ class HttpApp:
         session_id = headers.get(b"mcp-session-id")
         if session_id is not None and headers.get(b"mcp-protocol-version", b"") in HANDSHAKE_VERSIONS:
             await self.sessions.restore(session_id, principal)
+
+
+def _nobody(credentials: bytes) -> Principal | None:
+    return None
 
 
 def _equal_path(http: HttpSettings) -> str | None:

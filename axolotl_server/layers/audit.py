@@ -16,11 +16,11 @@ from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
 if TYPE_CHECKING:
-    from axolotl_server.audit.records import CallFacts, CallRecord
+    from axolotl_server.audit.records import CallDescription, AuditCallRecord
     from axolotl_server.audit.trail import AuditTrail
 
 
-Describe: TypeAlias = "Callable[[ToolCall], CallFacts]"
+Describe: TypeAlias = "Callable[[ToolCall], CallDescription]"
 """Finds what all records of a call have in common."""
 
 
@@ -37,7 +37,7 @@ class _OpenCall(msgspec.Struct, eq=False):
     trail: "AuditTrail"
     running: "dict[ToolCall, _OpenCall]"
     began: int
-    facts: "CallFacts | None" = None
+    facts: "CallDescription | None" = None
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
 
@@ -88,7 +88,7 @@ class _OpenCall(msgspec.Struct, eq=False):
         await writing
         self.waiting = False
 
-    def _ended(self, call: ToolCall, ending: Ending) -> "CallRecord":
+    def _ended(self, call: ToolCall, ending: Ending) -> "AuditCallRecord":
         self.call = None
         self.running.pop(call, None)
         facts = self.facts or self.describe(call)
@@ -128,8 +128,8 @@ class AuditLayer(ILayer):
             except BaseException as error:
                 await open_call.close(call, error)
                 raise
-            stop = call.cancel_reason
-            writing = open_call.end(DONE if stop is None else ending_of_stop(stop))
+            token = call.token
+            writing = open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
             if writing is not None:
                 await open_call.written(writing)
             return output
@@ -181,7 +181,7 @@ class RunAuditLayer(AuditLayer):
 def _described_run(describer: Callable[[FeatureSpec], Describe], find_task: FindTask, spec: FeatureSpec) -> Describe:
     describe = describer(spec)
 
-    def described(call: ToolCall) -> "CallFacts":
+    def described(call: ToolCall) -> "CallDescription":
         task = find_task(call.first if isinstance(call, SharedCall) else call)
         return describe(call).of_task(task.task, task.run)
 

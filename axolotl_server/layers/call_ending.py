@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import (
     Declined,
@@ -111,25 +113,27 @@ class CurrentCallLayer(ILayer):
         return known
 
 
-class _OpenCall:
+class _ObservedCall(msgspec.Struct, eq=False):
     """A call whose ending is not reported yet; afterwards it drops its reference to the call, which refers to it."""
 
-    __slots__ = ("_call", "_observers")
-
-    def __init__(self, call: ToolCall, observers: "Sequence[IObserver]") -> None:
-        self._call: ToolCall | None = call
-        self._observers = observers
+    call: ToolCall | None
+    observers: "Sequence[IObserver]"
 
     def end(self, ending: Ending) -> None:
-        call, self._call = self._call, None
+        call, self.call = self.call, None
         if call is not None:
-            for observer in self._observers:
+            for observer in self.observers:
                 observer.call_ended(call, ending)
 
     def abandon(self) -> None:
         """Report that the caller is answered although the code still runs."""
-        reason = None if self._call is None else self._call.cancel_reason
+        reason = None if self.call is None else self.call.cancel_reason
         self.end(Ending("abandoned", None if reason is None else reason.value))
+
+
+def _notices_beginnings(observer: "IObserver") -> bool:
+    """Whether an observer does something when a call begins: the method that all inherit does nothing."""
+    return "call_begun" in type(observer).__dict__
 
 
 class ObserverLayer(ILayer):
@@ -141,11 +145,12 @@ class ObserverLayer(ILayer):
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Report when a call begins and, once, how it ended."""
         observers = self._observers
+        beginnings = tuple(one.call_begun for one in observers if _notices_beginnings(one))
 
         async def observed(call: ToolCall) -> Any:
-            for observer in observers:
-                observer.call_begun(call)
-            open_call = _OpenCall(call, observers)
+            for begun in beginnings:
+                begun(call)
+            open_call = _ObservedCall(call, observers)
             call.when_abandoned(open_call.abandon)
             try:
                 output = await call_next(call)
@@ -153,8 +158,8 @@ class ObserverLayer(ILayer):
                 stop = call.cancel_reason
                 open_call.end(ending_of(error) if stop is None else ending_of_stop(stop))
                 raise
-            stop = call.cancel_reason
-            open_call.end(DONE if stop is None else ending_of_stop(stop))
+            token = call.token
+            open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
             return output
 
         return observed

@@ -1,6 +1,6 @@
 """Rate limits and quotas around features."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from math import ceil
 from typing import Any, Final, TypeAlias
@@ -8,7 +8,15 @@ from typing import Any, Final, TypeAlias
 from axolotl_core.errors import QuotaExceeded
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
+from axolotl_core.policies.quota import (
+    Charge,
+    Claim,
+    IInstantQuotaStore,
+    IQuotaStore,
+    QuotaRefusal,
+    QuotaRule,
+    RateLimit,
+)
 from axolotl_core.protocol.identity import Principal
 
 MakeKey: TypeAlias = Callable[[Principal], str]
@@ -71,7 +79,7 @@ class QuotaLayer(ILayer):
             return call_next
         charges = [rule.charge(spec) for rule in rules]
         shares = [(key_maker(rule, charge, spec), charge) for rule, charge in zip(rules, charges, strict=True)]
-        take = self._store.take
+        store, rules_by_name = self._store, self._rules
         known: dict[tuple[str | None, ...], tuple[Claim, ...]] = {}
         """The claims of the last principals, because their keys take longer to make than to look up."""
 
@@ -81,14 +89,28 @@ class QuotaLayer(ILayer):
             claims = known[principal.identity] = tuple((make_key(principal), charge) for make_key, charge in shares)
             return claims
 
-        async def within(call: ToolCall) -> Any:
-            principal = call.principal
-            refusal = await take(known.get(principal.identity) or claims_of(principal))
+        def check(refusal: QuotaRefusal | None) -> None:
             if refusal is not None:
-                raise quota_exceeded(self._rules[refusal.rule], refusal)
+                raise quota_exceeded(rules_by_name[refusal.rule], refusal)
+
+        async def within(call: ToolCall) -> Any:
+            check(await store.take(known.get(call.principal.identity) or claims_of(call.principal)))
             return await call_next(call)
 
-        return within
+        if not isinstance(store, IInstantQuotaStore):
+            return within
+        take_at_once = store.take_at_once
+
+        def within_at_once(call: ToolCall) -> Awaitable[Any]:
+            principal = call.principal
+            # The identity of the principal, without the function call.
+            claims = known.get((principal.issuer, principal.tenant, principal.subject)) or claims_of(principal)
+            refusal = take_at_once(claims)
+            if refusal is not None:
+                check(refusal)
+            return call_next(call)
+
+        return within_at_once
 
 
 def quota_exceeded(rule: QuotaRule, refusal: QuotaRefusal) -> QuotaExceeded:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec import UNSET
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -40,21 +41,18 @@ _CANCELLED: Final = Failure("cancelled")
 _HIDDEN: Final = Failure(_INTERNAL, _INTERNAL)
 
 
-class Operation:
+class Operation(msgspec.Struct, eq=False):
     """A request that is being answered."""
 
-    __slots__ = ("began", "call", "has_ended", "method", "outcome", "request", "span")
-
-    def __init__(self, method: str, request: Request) -> None:
-        self.began = perf_counter()
-        self.method = method
-        """The registered name, or `_unknown`."""
-        self.request = request
-        self.call: ToolCall | None = None
-        """The call that was run for it, once that has ended."""
-        self.outcome = ""
-        self.has_ended = False
-        self.span: OperationSpan | None = None
+    method: str
+    """The registered name, or `_unknown`."""
+    request: Request
+    began: float
+    call: ToolCall | None = None
+    """The call that was run for it, once that has ended."""
+    outcome: str = ""
+    has_ended: bool = False
+    span: "OperationSpan | None" = None
 
 
 def failure_of(method: str, request: Request, result: bytes | None, error: BaseException | None) -> Failure:
@@ -153,7 +151,7 @@ class OperationObserver(IObserver):
         """The series of operations on registered features, so that their labels are put together once."""
 
     def request_begun(self, request: Request, method: str | None) -> None:
-        operation = self._running[request] = Operation(method or UNKNOWN, request)
+        operation = self._running[request] = Operation(method or UNKNOWN, request, perf_counter())
         if self._spans is not None:
             target = NO_TARGET if method is None else self._targets.expected(method, request)
             operation.span = self._spans.begin(operation, target)
@@ -161,7 +159,8 @@ class OperationObserver(IObserver):
     def request_answered(self, request: Request, result: bytes | None, error: BaseException | None) -> None:
         operation = self._running.pop(request)
         if not operation.has_ended:
-            self._end(operation, failure_of(operation.method, request, result, error))
+            is_plain = error is None and result is not None and not request.is_error
+            self._end(operation, SUCCESS if is_plain else failure_of(operation.method, request, result, error))
         if operation.span is not None and not isinstance(error, GeneratorExit):
             operation.span.detach()  # a discarded coroutine ends in another context
 

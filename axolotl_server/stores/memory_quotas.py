@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Final
 
-from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, State
+from axolotl_core.policies.quota import Charge, Claim, IInstantQuotaStore, QuotaRefusal, State
 
 _EXPIRY_CHECKS: Final = 16
 """How many counts are checked for expiry whenever a new key is counted."""
 
 
-class MemoryQuotaStore(IQuotaStore):
+class MemoryQuotaStore(IInstantQuotaStore):
     """Keeps the counts of one process, and never waits.
 
     Each new key removes some that have expired: an empty bucket or a window that is over has no effect any more. If
@@ -29,27 +29,38 @@ class MemoryQuotaStore(IQuotaStore):
     def __len__(self) -> int:
         return len(self._states)
 
-    async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        now = self._clock() // 1000
-        states = self._states
-        refusal = None
-        changes: list[tuple[str, Charge, State]] = []
+    def take_at_once(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
+        now, states, changes = self._clock() // 1000, self._states, {}
+        for key, charge in claims:
+            kept = states.get(key)
+            if kept is None:
+                return self._take(claims, now)
+            amount, stamp = charge.settled(kept, now)
+            amount += charge.cost
+            if amount > charge.capacity or stamp < kept[1]:
+                return self._take(claims, now)
+            changes[key] = amount, stamp
+        states.update(changes)
+        return None
+
+    def _take(self, claims: Sequence[Claim], now: int) -> QuotaRefusal | None:
+        """Take claims that may be new, or refused."""
+        states, refusal = self._states, None
+        changes: list[State] = []
         for key, charge in claims:
             kept = states.get(key)
             amount, stamp = charge.settled(kept, now)
             if kept is not None and stamp < kept[1]:
-                states[key] = (
-                    amount,
-                    stamp,
-                )  # the clock was set back: start again, even if the call is refused
-            if amount + charge.cost > charge.capacity:
+                states[key] = amount, stamp  # the clock was set back: start again, even if the call is refused
+            after = amount + charge.cost
+            if after > charge.capacity:
                 wait = charge.wait((amount, stamp), now)
                 if refusal is None or wait > refusal.retry_after_microseconds:
                     refusal = QuotaRefusal(charge.rule, wait)
-            changes.append((key, charge, (amount + charge.cost, stamp)))
+            changes.append((after, stamp))
         if refusal is not None:
             return refusal
-        for key, charge, state in changes:
+        for (key, charge), state in zip(claims, changes, strict=True):
             if key not in states:
                 self._make_room(now)
                 heappush(self._ends, (charge.end(state), key, charge))
