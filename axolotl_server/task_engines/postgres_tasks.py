@@ -1,6 +1,6 @@
 """Tasks in a Postgres database, for processes on many machines."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
@@ -19,6 +19,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.task_engines.postgres_driver import PostgresConnections, PostgresDriver, is_outage
 from axolotl_server.task_engines.run_statements import RunStatements
+from axolotl_server.task_engines.shared_statements import SharedStatements
 from axolotl_server.task_engines.store_version import (
     STORE_VERSION,
     check_not_newer,
@@ -27,7 +28,7 @@ from axolotl_server.task_engines.store_version import (
 )
 from axolotl_server.task_engines.stored_engine import ITaskDatabase
 from axolotl_server.task_engines.task_sealing import TaskSealer
-from axolotl_server.task_engines.task_statements import Changed, Enqueue, Operation
+from axolotl_server.task_engines.task_statements import Changed, Enqueue, Execute, Operation, Row
 
 _SCHEMA: Final = """
 create schema if not exists {schema};
@@ -139,10 +140,12 @@ class PostgresTasks(ITaskDatabase):
         self._url = url
         self._connections = PostgresConnections(url)
         self._changed: Callable[[Iterable[str]], object] = _ignore
-        self._insert_job = (
+        self._jobs = (
             f"insert into {names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers,"
-            " status) values (0, $1, $2, now(), '{}', 'queued')"
+            " status)"
         )
+        self._insert_job = f"{self._jobs} values (0, $1, $2, now(), '{{}}', 'queued')"
+        self._shared = SharedStatements(self._fetch_all)
 
     @property
     def listens(self) -> bool:
@@ -192,9 +195,10 @@ class PostgresTasks(ITaskDatabase):
         return await connection.fetchval(f"select max(version) from {self._schema}.store_version") or 0
 
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
+        if not writes or not atomic:
+            return await self._share(operation)
+
         async def work(connection: Any) -> ResultT:
-            if not writes or not atomic:
-                return await self._step(operation, connection)
             async with connection.transaction():
                 return await self._step(operation, connection)
 
@@ -241,6 +245,7 @@ class PostgresTasks(ITaskDatabase):
         )
 
     async def _step(self, operation: Operation[ResultT], connection: Any) -> ResultT:
+        """Execute an operation in a transaction."""
         rows: Any = None
         changed: list[str] = []
         while True:
@@ -255,14 +260,37 @@ class PostgresTasks(ITaskDatabase):
                 changed.append(step.task_id)
             elif isinstance(step, Enqueue):
                 await connection.execute(self._insert_job, step.tool, step.task_id.encode())
-            elif step.enqueue is not None:
-                arguments = *step.arguments, step.enqueue.tool, step.enqueue.task_id.encode()
-                job = self._insert_job.replace("$1", f"${len(arguments) - 1}").replace("$2", f"${len(arguments)}")
-                rows = await connection.fetch(
-                    f"with task as ({step.sql}), job as ({job}) select * from task", *arguments
-                )
             else:
-                rows = await connection.fetch(step.sql, *step.arguments)
+                rows = await connection.fetch(self._sql(step), *step.arguments)
+
+    async def _share(self, operation: Operation[ResultT]) -> ResultT:
+        """Execute an operation that needs no transaction, its statements together with those of others."""
+        rows: Any = None
+        while True:
+            try:
+                step = operation.send(rows)
+            except StopIteration as ended:
+                return cast(ResultT, ended.value)
+            assert isinstance(step, Execute)
+            rows = await (self._fetch_all((step,)) if step.task_id is None else self._shared.execute(step))
+
+    async def _fetch_all(self, steps: Sequence[Execute]) -> Sequence[Row]:
+        """Execute a statement with the arguments of each step, in one round trip and one transaction."""
+        sql, arguments = self._sql(steps[0]), [step.arguments for step in steps]
+
+        async def work(connection: Any) -> Sequence[Row]:
+            return cast(Sequence[Row], await connection.fetchmany(sql, arguments))
+
+        return await self._connections.use(work)
+
+    def _sql(self, step: Execute) -> str:
+        """Add what happens at the same time to a statement that returns a task."""
+        if step.enqueue is not None:
+            job = f"{self._jobs} select 0, tool, convert_to(id, 'UTF8'), now(), '{{}}', 'queued' from task"
+            return f"with task as ({step.sql}), job as ({job}) select * from task"
+        if step.changes:
+            return f"with task as ({step.sql}) select task.* from task, lateral pg_notify('{self._notices}', task.id)"
+        return step.sql
 
 
 def _unusable(error: BaseException) -> ConfigurationError:

@@ -51,6 +51,7 @@ class RunStatements(TaskStatements):
             f"update {self.tasks} set run = 1, state = 'running' where id = $1 and run = 0 and state = 'queued'"
             f" and expires_at > $2 and exists ({self._is_taken('$3', '$4')}) returning {COLUMNS}, call",
             (task_id, time.time(), *job),
+            task_id=task_id,
         )
         if not rows:
             return None

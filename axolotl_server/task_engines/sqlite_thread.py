@@ -62,6 +62,9 @@ def run_operation(operation: Operation[ResultT], connection: sqlite3.Connection,
             cursor = connection.execute(_translated(step.sql), step.arguments)
             rows = cursor.fetchall()
             cursor.close()
+            if step.changes and rows:
+                assert step.task_id is not None
+                effects.changed.add(step.task_id)
             if step.enqueue is not None:
                 connection.execute(INSERT_JOB, (step.enqueue.tool, step.enqueue.task_id.encode())).close()
                 effects.queued.append(True)

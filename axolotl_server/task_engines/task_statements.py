@@ -39,6 +39,10 @@ class Execute(NamedTuple):
     sql: str
     arguments: tuple[Any, ...] = ()
     enqueue: Enqueue | None = None
+    task_id: str | None = None
+    """The only task whose row it can return; the same statement for other tasks may be executed with it."""
+    changes: bool = False
+    """Whether all processes are told that the task has changed, if it returns the row."""
 
 
 class Changed(NamedTuple):
@@ -159,6 +163,7 @@ class TaskStatements:
                 self.sealer.seal(task.call, place, "call"),
             ),
             Enqueue(task.tool, place.id),
+            place.id if key is None else None,  # keys of two processes, in another order, could block each other
         )
         if not rows:  # another process has just stored a task with the key
             return (yield from self.submit(task, room))
@@ -179,6 +184,7 @@ class TaskStatements:
         rows = yield Execute(
             f"select {COLUMNS}, outcome from {self.tasks} where expires_at > $1 and id in ({marks})",
             (time.time(), *ids),
+            task_id=task_ids[0] if len(task_ids) == 1 else None,
         )
         asked: Sequence[Row] = ()
         if any(StoredTask(*row[:-1]).status == "input_required" for row in rows):
@@ -343,9 +349,9 @@ class TaskStatements:
                 message,
                 now_text(),
             ),
+            task_id=place.id,
+            changes=True,
         )
-        if rows:
-            yield Changed(place.id)
         return bool(rows)
 
     def _put(self, task_id: str, kind: str, key: str, value: bytes) -> Operation[None]:
