@@ -95,6 +95,8 @@ class SqliteQueue:
         self._tasks = tasks
         self._concurrency = concurrency
         self._manager = ""
+        self._is_busy = False
+        """Whether there were jobs when it looked last."""
         self.driver = SqliteDriver(tasks)
         self.qbe = _Environment()
 
@@ -109,13 +111,15 @@ class SqliteQueue:
         """Take jobs that are queued, or whose worker has given no sign of life."""
         self._manager = str(queue_manager_id)
         limits = {str(name): one.concurrency_limit for name, one in entrypoints.items()}
-        if not await self._has_work(limits, heartbeat_timeout):
+        if not self._is_busy and not await self._has_work(limits, heartbeat_timeout):
             return []
 
         def work(connection: sqlite3.Connection, effects: Effects) -> list[tuple[Any, ...]]:
             return self._take(connection, batch_size, limits, str(queue_manager_id), heartbeat_timeout)
 
-        return [_job(row, queue_manager_id) for row in await self._tasks.run(work)]
+        taken = await self._tasks.run(work)
+        self._is_busy = bool(taken)
+        return [_job(row, queue_manager_id) for row in taken]
 
     async def _has_work(self, limits: dict[str, int], heartbeat_timeout: timedelta) -> bool:
         """Look before taking the lock for writing: an idle worker writes nothing."""

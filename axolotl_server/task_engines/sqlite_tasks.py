@@ -88,14 +88,14 @@ class SqliteTasks(ITaskDatabase):
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
         assert self._thread is not None
         result: ResultT = await self._thread.execute(
-            lambda connection, effects: run_operation(operation, connection, effects), writes=writes
+            lambda connection, effects: run_operation(operation, connection, effects), writes=writes, atomic=atomic
         )
         return result
 
     async def run(self, work: Callable[[sqlite3.Connection, Effects], ResultT], *, writes: bool = True) -> ResultT:
-        """Run work of the queue in a transaction."""
+        """Run work of the queue, which fails only with the database, in a transaction."""
         assert self._thread is not None
-        result: ResultT = await self._thread.execute(work, writes=writes)
+        result: ResultT = await self._thread.execute(work, writes=writes, atomic=False)
         return result
 
     def repository(self, concurrency: int) -> RepositoryPort:

@@ -35,7 +35,8 @@ Work: TypeAlias = Callable[[sqlite3.Connection, Effects], Any]
 class _Item(NamedTuple):
     work: Work
     writes: bool
-    done: "Future[Any]"
+    atomic: bool
+    done: "asyncio.Future[Any]"
 
 
 @lru_cache(500)
@@ -94,11 +95,11 @@ class SqliteThread:
         self._thread.start()
         await asyncio.wrap_future(self._opened)
 
-    async def execute(self, work: Work, *, writes: bool) -> Any:
-        """Run work in a transaction with others, or raise TasksUnavailable."""
-        done: Future[Any] = Future()
-        self._items.put(_Item(work, writes, done))
-        return await asyncio.wrap_future(done)
+    async def execute(self, work: Work, *, writes: bool, atomic: bool) -> Any:
+        """Run work in a transaction with others, or raise TasksUnavailable; what is `atomic` is undone if it fails."""
+        done: asyncio.Future[Any] = self._loop.create_future()
+        self._items.put(_Item(work, writes, atomic, done))
+        return await done
 
     async def close(self) -> None:
         """Finish what is pending, and close the file."""
@@ -152,11 +153,12 @@ class SqliteThread:
     def _report(self, results: list[tuple[_Item, Any, BaseException | None]], effects: Effects) -> None:
         def deliver() -> None:
             for item, result, error in results:
-                if item.done.set_running_or_notify_cancel():
-                    if error is None:
-                        item.done.set_result(result)
-                    else:
-                        item.done.set_exception(error)
+                if item.done.done():
+                    continue  # whoever waited for it was cancelled
+                if error is None:
+                    item.done.set_result(result)
+                else:
+                    item.done.set_exception(error)
             if effects.changed or effects.queued:
                 self._after_commit(effects)
 
@@ -167,8 +169,11 @@ class SqliteThread:
 
 
 def _attempt(item: _Item, connection: sqlite3.Connection, effects: Effects) -> tuple[Any, BaseException | None]:
-    """Execute one piece of work; if it fails, only its own changes are undone."""
-    if not item.writes:
+    """Execute one piece of work; if it fails, only its own changes are undone.
+
+    What consists of one statement, or fails only with the database, needs no savepoint for that.
+    """
+    if not item.writes or not item.atomic:
         try:
             return item.work(connection, effects), None
         except sqlite3.Error:
