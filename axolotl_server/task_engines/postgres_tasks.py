@@ -10,7 +10,7 @@ from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
 from pgqueuer.adapters.persistence.qb import QueryBuilderEnvironment, QueryQueueBuilder, QuerySchedulerBuilder
 from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.domain.models import Job, TracebackRecord
-from pgqueuer.domain.settings import DBSettings
+from pgqueuer.domain.settings import DBSettings, Durability
 from pgqueuer.domain.types import JOB_STATUS, Channel, JobId, QueueEntrypoint, QueueManagerId
 from pgqueuer.ports import RepositoryPort
 from pgqueuer.ports.repository import EntrypointExecutionParameter
@@ -71,6 +71,7 @@ def queue_settings(schema: str) -> DBSettings:
         queue_table_log="queue_log",
         trigger="queue_changed",
         schedules_table="queue_schedules",
+        durability=Durability.balanced,  # the queue survives a crash of the database, the log that nobody reads does not
     )
 
 

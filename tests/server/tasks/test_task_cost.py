@@ -85,6 +85,17 @@ async def test_tasks_share_commits_on_postgres() -> None:
         assert commits_of(url) - before < TASKS
 
 
+def test_only_what_counts_is_durable_on_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database writes no journal for the log of the queue, and one for the queue, whatever the environment says."""
+    monkeypatch.setenv("PGQUEUER_DURABILITY", "volatile")
+    with store_of("postgres") as url:
+        assert url is not None
+        tables = "select concat(relname, ' ', relpersistence) from pg_class where relname in ('tasks', 'queue', 'queue_log')"
+        found = shared_postgres().psql(tables, urlsplit(url).path.removeprefix("/")).splitlines()
+    kinds = dict(line.split(" ") for line in found)
+    assert (kinds["tasks"], kinds["queue"], kinds["queue_log"]) == ("p", "p", "u")
+
+
 @pytest.mark.parametrize("kind", STORES)
 async def test_tasks_that_share_a_statement_fail_alone(kind: str) -> None:
     """Whoever stops waiting for a task does not stop the others."""
