@@ -71,7 +71,7 @@ def queue_settings(schema: str) -> DBSettings:
         queue_table_log="queue_log",
         trigger="queue_changed",
         schedules_table="queue_schedules",
-        durability=Durability.balanced,  # the queue survives a crash of the database, the log that nobody reads does not
+        durability=Durability.balanced,  # the queue survives a crash of the database; nobody reads the log
     )
 
 

@@ -1,4 +1,4 @@
-"""Statements that are the same for many tasks: those that wait at the same time share a round trip and a commit."""
+"""Statements that many tasks need: those that wait at the same time share a round trip and a commit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

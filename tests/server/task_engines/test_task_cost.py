@@ -90,8 +90,10 @@ def test_only_what_counts_is_durable_on_postgres(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PGQUEUER_DURABILITY", "volatile")
     with store_of("postgres") as url:
         assert url is not None
-        tables = "select concat(relname, ' ', relpersistence) from pg_class where relname in ('tasks', 'queue', 'queue_log')"
-        found = shared_postgres().psql(tables, urlsplit(url).path.removeprefix("/")).splitlines()
+        kinds_of = (
+            "select concat(relname, ' ', relpersistence) from pg_class where relname ~ '^(tasks|queue|queue_log)$'"
+        )
+        found = shared_postgres().psql(kinds_of, urlsplit(url).path.removeprefix("/")).splitlines()
     kinds = dict(line.split(" ") for line in found)
     assert (kinds["tasks"], kinds["queue"], kinds["queue_log"]) == ("p", "p", "u")
 
