@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome
-from axolotl_server.task_engines import sqlite_thread
 from tests.support.servers.task_engines import STORES, opened, store_of
 from tests.support.stores.postgres_server import shared_postgres
 
@@ -53,7 +52,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         connection.set_trace_callback(seen.append)
         return connection
 
-    monkeypatch.setattr(sqlite_thread.sqlite3, "connect", traced)
+    monkeypatch.setattr(sqlite3, "connect", traced)
     return seen
 
 
