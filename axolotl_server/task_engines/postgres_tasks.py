@@ -142,8 +142,7 @@ class PostgresTasks(ITaskDatabase):
         self._connections = PostgresConnections(url)
         self._changed: Callable[[Iterable[str]], object] = _ignore
         self._jobs = (
-            f"insert into {names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers,"
-            " status)"
+            f"insert into {names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers, status)"
         )
         self._insert_job = f"{self._jobs} values (0, $1, $2, now(), '{{}}', 'queued')"
         self._shared = SharedStatements(self._fetch_all)
