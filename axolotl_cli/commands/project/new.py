@@ -38,7 +38,7 @@ def new(
         f"cd {target}",
         "python -m pip install -e '.[dev]'",
         "pytest",
-        "axolotl serve --profile dev",
+        "axolotl dev",
     ):
         typer.echo(f"  {command}")
 

@@ -65,7 +65,7 @@ def test_the_next_commands(cli: CommandLine) -> None:
         "  cd shop\n"
         "  python -m pip install -e '.[dev]'\n"
         "  pytest\n"
-        "  axolotl serve --profile dev\n"
+        "  axolotl dev\n"
     )
 
 
