@@ -65,7 +65,9 @@ def parse_registry(name: str, content: bytes) -> Registry:
         raise ConfigurationError(f"{name}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{name}: must be UTF-8") from None
-    except (LookupError, RecursionError) as error:
+    except RecursionError:
+        raise ConfigurationError(f"{name}: is nested too deeply") from None
+    except LookupError as error:
         raise ConfigurationError(f"{name}: {error.args[0]}") from None
     faults = [f"{name}: {fault}" for fault in faults_of(registry)]
     if faults:
