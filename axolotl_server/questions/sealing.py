@@ -101,6 +101,10 @@ class Unsealable(ValueError):
     """The data was changed, was sealed for something else, or has an unknown key; the text says what."""
 
 
+class UnknownKey(Unsealable):
+    """The data was sealed with a key that this process does not have."""
+
+
 class KeyRing:
     """Encrypts with the first key and decrypts with all of them, so that keys can be rotated.
 
@@ -126,7 +130,8 @@ class KeyRing:
         head, nonce, sealed = data[:_HEAD_BYTES], data[_HEAD_BYTES:][:_NONCE_BYTES], data[_HEAD_BYTES + _NONCE_BYTES :]
         cipher = self._ciphers.get(head)
         if cipher is None:
-            raise Unsealable("its version or its key is not known")
+            known = data.startswith(_VERSION)
+            raise UnknownKey("its key is not known") if known else Unsealable("its version is not known")
         try:
             return cipher.decrypt(nonce, sealed, head + bound_to)
         except InvalidTag:

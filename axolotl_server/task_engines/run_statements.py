@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import Outcome, TaskQuestion
+from axolotl_server.task_engines.task_sealing import ForeignTask
 from axolotl_server.task_engines.task_statements import (
     COLUMNS,
     Changed,
@@ -57,7 +58,15 @@ class RunStatements(TaskStatements):
             return None
         *columns, call = rows[0]
         task = StoredTask(*columns)
-        return StartedRun(job, task, self._open(call, task, "call"), {}, {}, lost=False)
+        try:
+            opened = self._open(call, task, "call")
+        except ForeignTask:
+            yield Execute(
+                f"update {self.tasks} set run = 0, state = 'queued' where id = $1 and run = 1 and state = 'running'",
+                (task_id,),
+            )
+            raise
+        return StartedRun(job, task, opened, {}, {}, lost=False)
 
     def begin(self, task_id: str, job: TakenJob) -> Operation[StartedRun | None]:
         """Begin the next run of a task; None if there is nothing to run, or another worker has the job now."""

@@ -33,7 +33,7 @@ from axolotl_core.task_engine import (
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.task_engines.run_statements import RunStatements, StartedRun, TakenJob
 from axolotl_server.task_engines.stored_run import StoredRun
-from axolotl_server.task_engines.task_sealing import UnreadableTask
+from axolotl_server.task_engines.task_sealing import ForeignTask, UnreadableTask
 from axolotl_server.task_engines.task_statements import Operation
 from axolotl_server.task_engines.task_states import cancelled_by, now_text, shutting_down
 
@@ -43,7 +43,7 @@ _BATCH: Final = 25
 _LOOK_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
-_UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed, or stored with another key")
+_UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed")
 
 ResultT = TypeVar("ResultT")
 
@@ -146,6 +146,8 @@ class StoredTaskEngine(ITaskEngine):
 
     async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
         found = (await self._database.execute(self._statements.read((task_id,)), writes=False)).get(task_id)
+        if isinstance(found, ForeignTask):
+            raise TasksUnavailable(str(found))
         record = await self._spoiled(task_id, found) if isinstance(found, UnreadableTask) else found
         if record is None or owner not in (None, record.owner):
             return None
@@ -258,6 +260,8 @@ class StoredTaskEngine(ITaskEngine):
                 started = await self.patiently(lambda: self._statements.begin(task_id, taken))
         except UnreadableTask as error:
             await self._spoiled(task_id, error)
+            if isinstance(error, ForeignTask):
+                raise RetryRequested(timedelta(seconds=self._settings.lease_seconds)) from None
             return
         if started is None:
             return
@@ -378,8 +382,11 @@ class StoredTaskEngine(ITaskEngine):
             self._versions.pop(old, None)
 
     async def _spoiled(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
-        """End a task whose stored values were changed."""
-        _log.error("a stored task fails: %s; all servers and workers need the same protocol.state_keys", error)
+        """End a task whose stored values were changed; leave one with another key to processes that have it."""
+        if isinstance(error, ForeignTask):
+            _log.error("%s", error)
+            return None
+        _log.error("a stored task fails: %s", error)
         await self.patiently(lambda: self._statements.spoil(task_id, _UNREADABLE))
         found = await self._database.execute(self._statements.read((task_id,)), writes=False)
         record = found.get(task_id)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.questions.sealing import KeyRing, Unsealable
+from axolotl_server.questions.sealing import KeyRing, UnknownKey, Unsealable
 
 _PURPOSE: Final = b"axolotl task"
 _KEY_BYTES: Final = 32
@@ -27,7 +27,11 @@ class TaskPlace(NamedTuple):
 
 
 class UnreadableTask(Exception):
-    """A stored value was changed, or sealed with a key that this process does not have."""
+    """A stored value cannot be used."""
+
+
+class ForeignTask(UnreadableTask):
+    """A stored value was sealed with a key that this process does not have; others may have it."""
 
 
 class TaskSealer:
@@ -49,6 +53,11 @@ class TaskSealer:
         """Decrypt a value, or raise UnreadableTask if it was not sealed for exactly this place."""
         try:
             return self._ring.decrypt(sealed, _bound(place, kind, key))
+        except UnknownKey:
+            raise ForeignTask(
+                f"task {place.id} is encrypted with a key that this process does not have: set protocol.state_keys to "
+                "the same keys on all servers and workers"
+            ) from None
         except Unsealable as error:
             raise UnreadableTask(f"task {place.id}: its {kind} cannot be used: {error}") from None
 

@@ -9,12 +9,12 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, TaskRecord
 from axolotl_server.task_engines.sqlite_tasks import refuse_network_file_system
 from tests.support.servers.serving import until
-from tests.support.servers.task_engines import STORES, OpenEngine, change_store, opened, store_of
+from tests.support.servers.task_engines import KEY, STORES, OpenEngine, change_store, opened, store_of
 
 OWNER = b"owner"
 QUESTION = TaskQuestion("elicitation/create", {"message": "How many?"}, "digest")
 PICKLE = b"cos\nsystem\n(S'touch /tmp/axolotl-was-here'\ntR.".hex()
-UNREADABLE = "The stored task cannot be read: it was changed, or stored with another key"
+UNREADABLE = "The stored task cannot be read: it was changed"
 CHANGES = {
     "forged": ("zeroblob(length({0}))", "decode(repeat('00', length({0})), 'hex')"),
     "truncated": ("substr({0}, 1, length({0}) - 3)", "substr({0}, 1, length({0}) - 3)"),
@@ -98,6 +98,28 @@ async def test_questions_that_were_changed(url: str, how: str) -> None:
         record = await engine.find(first, OWNER)
     assert record is not None
     assert (record.status, record.message, record.questions) == ("failed", UNREADABLE, {})
+
+
+@pytest.mark.parametrize("parked", [False, True], ids=["first run", "second run"])
+async def test_a_process_with_other_keys_leaves_tasks_alone(
+    url: str, parked: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker whose settings have other keys runs no task and fails none: a worker with the right keys runs it."""
+    asking = Asking()
+    async with opened("", asking, place=url, works=parked) as engine:
+        task_id = (await engine.submit(NewTask(OWNER, "render", b"call", 60))).id
+        if parked:
+            await until(lambda: asking.parked == 1)
+            await engine.answer(task_id, OWNER, {"amount": b"3"})
+    async with opened("", asking, place=url, key=KEY[::-1]) as stranger:
+        await until(lambda: "set protocol.state_keys to the same keys on all servers and workers" in caplog.text)
+        assert stranger.runs == 0
+    async with opened("", asking, place=url) as engine:
+        if not parked:
+            await until(lambda: asking.parked == 1)
+            await engine.answer(task_id, OWNER, {"amount": b"3"})
+        assert (await ended(engine, task_id)).status == "completed"
+    assert asking.seen == [task_id]
 
 
 @pytest.mark.parametrize("how", CHANGES)

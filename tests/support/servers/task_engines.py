@@ -105,13 +105,14 @@ async def opened(
     works: bool = True,
     place: str | None = None,
     tools: Mapping[str, int] | None = None,
+    key: str = KEY,
     **settings: Any,
 ) -> AsyncIterator[OpenEngine]:
     """Open an engine of a kind, and close it afterwards; `place` is the URL of a store that others use too."""
     with ExitStack() as stack:
         url = place or stack.enter_context(store_of(kind))
         given = {"lease_seconds": 1.0, **settings, "url": url}
-        loaded = ServerSettings.model_validate({"tasks": given, "protocol": {"state_keys": [KEY]}})
+        loaded = ServerSettings.model_validate({"tasks": given, "protocol": {"state_keys": [key]}})
         engine = OpenEngine(make_engine(loaded), run, tools or {"render": 0})
         await engine.engine.open(engine)
         if works:
