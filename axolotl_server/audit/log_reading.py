@@ -209,7 +209,7 @@ class _Verification:
             if report.fault is not None:
                 return report
         report.fault = self._check_completeness()
-        report.unfinished = list(self._unfinished.values())
+        report.unfinished = self._unfinished.starts()
         return report
 
     def _check_line(self, line: LogLine, rest: Iterator[LogLine]) -> Fault | None:

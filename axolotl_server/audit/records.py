@@ -180,7 +180,9 @@ def _encode_call(record: AuditCallRecord) -> bytes:
             _OK if ending is DONE else _ending_members(ending),
             b',"duration_seconds":',
             _encode(record.nanoseconds // 1000 / 1e6),
-            b',"queued_seconds":%b' % _encode(_truncated(record.queued_seconds)) if record.queued_seconds else _NOT_QUEUED,
+            b',"queued_seconds":%b' % _encode(_truncated(record.queued_seconds))
+            if record.queued_seconds
+            else _NOT_QUEUED,
             facts.members,
         )
     )
@@ -220,6 +222,8 @@ Redact: TypeAlias = Callable[[bytes], Raw | None]
 
 _TRACEPARENT: Final = b"traceparent"
 _MAX_TEMPLATES: Final = 256
+_Caller: TypeAlias = tuple[str | None, str, str | None, str | None, str | None]
+"""The name as the caller wrote it, subject, tenant, issuer and address."""
 
 
 def describer(hashing: Hashing, redactor: Callable[[FeatureSpec], Redact | None]) -> Callable[[FeatureSpec], Describe]:
@@ -234,13 +238,13 @@ def describer(hashing: Hashing, redactor: Callable[[FeatureSpec], Redact | None]
 def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Describe:
     algorithm, digest_of = hashing.algorithm, hashing.of_arguments
     definition = _definition_digest(spec)
-    templates: dict[tuple[str | None, ...], CallTemplate] = {}
+    templates: dict[_Caller, CallTemplate] = {}
     """Those of the last callers, because most callers make many calls."""
 
-    def make_template(key: tuple[str | None, ...]) -> CallTemplate:
+    def make_template(key: _Caller) -> CallTemplate:
         if len(templates) >= _MAX_TEMPLATES:
             templates.clear()
-        templates[key] = template = _template(spec, definition, *key)
+        templates[key] = template = _template(spec, definition, key)
         return template
 
     def describe(call: ToolCall) -> CallDescription:
@@ -259,15 +263,8 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
     return describe
 
 
-def _template(
-    spec: FeatureSpec,
-    definition: str,
-    requested: str | None,
-    subject: str | None,
-    tenant: str | None,
-    issuer: str | None,
-    address: str | None,
-) -> CallTemplate:
+def _template(spec: FeatureSpec, definition: str, caller: _Caller) -> CallTemplate:
+    requested, subject, tenant, issuer, address = caller
     after = AuditRecord("", "start", issuer=issuer, definition=definition, client_address=address)
     before = AuditRecord(
         "",

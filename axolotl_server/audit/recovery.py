@@ -120,9 +120,7 @@ class Unfinished(dict[str, Start | Record]):
 
 def _start_of(record: AuditRecord) -> Start:
     assert record.call_id is not None
-    return Start(
-        record.call_id, record.time, record.kind, record.name, record.subject, record.tenant, record.issuer
-    )
+    return Start(record.call_id, record.time, record.kind, record.name, record.subject, record.tenant, record.issuer)
 
 
 class Repair(NamedTuple):

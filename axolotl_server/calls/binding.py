@@ -264,7 +264,7 @@ def _output_error(error: ValueError, output: Any, feature: IFeature) -> OutputEr
 def _encoding(invoke: Invoke, encode: EncodeOutput) -> Invoke:
     async def encoded(call: ToolCall) -> Any:
         output = await invoke(call)
-        if call.cancelled:
+        if call.token is not None and call.cancelled:
             return output
         assert isinstance(call.caller, Request)
         return encode(output, call.caller)

@@ -16,7 +16,7 @@ from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
 if TYPE_CHECKING:
-    from axolotl_server.audit.records import CallDescription, AuditCallRecord
+    from axolotl_server.audit.records import AuditCallRecord, CallDescription
     from axolotl_server.audit.trail import AuditTrail
 
 
@@ -210,10 +210,14 @@ class AcceptanceLayer(ILayer):
                 record: TaskRecord = await call_next(call)
             except Exception as error:
                 nanoseconds = perf_counter_ns() - began
-                await _stored(trail.write(describe(call).ended(reference, ending_of(error), nanoseconds, call.queued_seconds)))
+                await _stored(
+                    trail.write(describe(call).ended(reference, ending_of(error), nanoseconds, call.queued_seconds))
+                )
                 raise
             facts = describe(call).of_task(record.id)
-            await _stored(trail.write(facts.ended(reference, _ACCEPTED, perf_counter_ns() - began, call.queued_seconds)))
+            await _stored(
+                trail.write(facts.ended(reference, _ACCEPTED, perf_counter_ns() - began, call.queued_seconds))
+            )
             return record
 
         return accepted
