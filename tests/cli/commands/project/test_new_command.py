@@ -61,11 +61,7 @@ def test_refused_names(cli: CommandLine, name: str, problem: str) -> None:
 def test_the_next_commands(cli: CommandLine) -> None:
     """The last lines are the commands to continue with."""
     assert cli("new", "shop").stdout == (
-        "Created shop in shop. Next:\n\n"
-        "  cd shop\n"
-        "  python -m pip install -e '.[dev]'\n"
-        "  pytest\n"
-        "  axolotl dev\n"
+        "Created shop in shop. Next:\n\n  cd shop\n  python -m pip install -e '.[dev]'\n  pytest\n  axolotl dev\n"
     )
 
 
