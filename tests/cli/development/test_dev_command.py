@@ -164,6 +164,7 @@ def test_no_request_is_lost(processes: Processes, tmp_path: Path) -> None:
         assert project.call("version") == "tri"
         done.set()
         calling.result()
+    assert set(answers) <= {"one", "two", "tri"}
     assert answers == sorted(answers, key=["one", "two", "tri"].index)
     assert len(answers) > 20
 

@@ -190,7 +190,7 @@ async def test_the_end_is_forced() -> None:
         assert await server.ended() == 1
     assert server.ended_at - began < 2 + SLACK
     assert "did not stop within 2 seconds: exiting" in server.log
-    assert "time.sleep(LONG)" in server.log
+    assert "sleep_long()" in server.log
 
 
 async def test_a_third_signal_ends_the_process() -> None:

@@ -24,6 +24,13 @@ _begun: list[int] = []
 _together = asyncio.Event()
 
 
+def sleep_long() -> None:
+    """Block the main thread; a signal right before a sleep is handled after it, so each sleep is short."""
+    deadline = time.monotonic() + LONG
+    while time.monotonic() < deadline:
+        time.sleep(0.05)  # sleeps: it blocks on purpose
+
+
 @tool(timeout_seconds=LONG)
 async def work_together(total: int, number: int, seconds: float) -> int:
     """Wait until a number of calls run, report it, and end some time later."""
@@ -73,7 +80,7 @@ def spin() -> None:
 async def hold_the_loop() -> None:
     """Block the event loop."""
     say("hold_the_loop runs")
-    time.sleep(LONG)  # noqa: ASYNC251 - blocks on purpose
+    sleep_long()
 
 
 @tool(timeout_seconds=LONG)
@@ -183,7 +190,7 @@ def slow() -> Iterator[None]:
     """Never close."""
     yield
     say("closing for ever")
-    time.sleep(LONG)
+    sleep_long()
 
 
 class SlowToClose(containers.DeclarativeContainer):
