@@ -11,6 +11,7 @@ from axolotl_server.client.channel import InvalidReply, SharedChannel, read_mess
 
 _EXIT_SECONDS: Final = 5.0
 _KILL_SECONDS: Final = 2.0
+_ENDED: Final = "The server process closed its output before it answered"
 
 
 class LineChannel(SharedChannel):
@@ -27,7 +28,7 @@ class LineChannel(SharedChannel):
 
     def write(self, data: bytes) -> None:
         if self._end is not None or self._writer.is_closing():
-            raise self._end or ConnectionError("The server process has ended")
+            raise self._end or ConnectionError(_ENDED)
         self._writer.write(data + b"\n")
 
     async def close(self) -> None:
@@ -44,7 +45,7 @@ class LineChannel(SharedChannel):
         await asyncio.wait([self._reading])
 
     async def _read(self) -> None:
-        error: ConnectionError = ConnectionError("The server process closed its output before it answered")
+        error: ConnectionError = ConnectionError(_ENDED)
         try:
             while line := await self._reader.readline():
                 if not line.isspace():

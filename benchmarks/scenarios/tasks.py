@@ -47,14 +47,19 @@ def _worker(url: str) -> Iterator[int]:
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     assert process.stderr is not None
     lines = iter(process.stderr.readline, b"")
+    reading: threading.Thread | None = None
     try:
         if not any(b"running tasks of" in line for line in lines):
             raise BenchmarkError("the worker did not start")
-        threading.Thread(target=list, args=(lines,), daemon=True).start()  # or it waits for somebody who reads its log
+        reading = threading.Thread(target=list, args=(lines,), daemon=True)
+        reading.start()  # or the worker waits for somebody who reads its log
         yield process.pid
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+        if reading is not None:
+            reading.join()
+        process.stderr.close()
 
 
 async def _finished(client: InProcessClient, task_id: str) -> Any:

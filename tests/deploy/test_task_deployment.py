@@ -191,7 +191,7 @@ def test_the_compose_file_runs_tasks(roles: dict[str, str], tmp_path: Path) -> N
             code, said, trouble = processes.run(*words("prepare"), **variables("prepare"))
             assert (code, said) == (0, "The store of tasks is ready.\n"), trouble
         worker = processes.start(*words("worker"), **variables("worker"))
-        probed = re.search(r"answered on \('127\.0\.0\.1', (\d+)\)", worker.read_until("running tasks of"))
+        probed = re.search(r"answered on 127\.0\.0\.1, port (\d+)", worker.read_until("running tasks of"))
         assert probed is not None
         probe = [word.replace(":8080", f":{probed[1]}") for word in services["worker"]["healthcheck"]["test"][2:]]
         assert processes.run(*probe)[:2] == (0, "ready\n")
