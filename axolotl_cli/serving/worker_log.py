@@ -25,7 +25,7 @@ class WorkerLog:
         if is_reload:
             _log.info("reloaded: %s", pids)
         else:
-            _log.info("%d workers serve: %s", len(workers), pids)
+            _log.info("%d %s: %s", len(workers), "worker serves" if len(workers) == 1 else "workers serve", pids)
 
     def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
         _log.error("worker %d (process %d) %s before it served", worker.number, worker.pid, worker.ending)

@@ -156,11 +156,7 @@ class StoredTaskEngine(ITaskEngine):
         return record
 
     async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
-        try:
-            return await self._database.execute(self._statements.owned(owner, after, count), writes=False)
-        except UnreadableTask as error:
-            _log.error("tasks cannot be listed: %s", error)
-            return ()
+        return await self._database.execute(self._statements.owned(owner, after, count), writes=False)
 
     async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
         return await self._database.execute(self._statements.answer(task_id, owner, answers))

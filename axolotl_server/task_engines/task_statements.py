@@ -214,7 +214,14 @@ class TaskStatements:
         rows = yield Execute(
             f"select {COLUMNS} from {self.tasks} where {condition} order by number limit {int(count)}", arguments
         )
-        return tuple(self.record(StoredTask(*row)) for row in rows)
+        return tuple(self._listed(StoredTask(*row)) for row in rows)
+
+    def _listed(self, task: StoredTask) -> TaskRecord:
+        """Describe a task, without its text if that cannot be read: reading the task itself says why."""
+        try:
+            return self.record(task)
+        except UnreadableTask:
+            return self.record(task._replace(message=None))
 
     def state(self, task_id: str) -> Operation[StoredTask | None]:
         """Read only where a task is."""

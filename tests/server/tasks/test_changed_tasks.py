@@ -162,6 +162,22 @@ async def test_outcomes_that_were_changed(url: str, how: str) -> None:
     assert other.outcome.result == b"2"
 
 
+@pytest.mark.parametrize("how", CHANGES)
+async def test_texts_that_were_changed(url: str, how: str) -> None:
+    """A task whose text was changed is listed without it, beside the others."""
+
+    async def end(run: ITaskRun) -> None:
+        await run.end(Outcome("completed", run.call.decode(), b"{}"))
+
+    async with opened("", end, place=url) as engine:
+        first, second = [(await engine.submit(NewTask(OWNER, "render", text, 60))).id for text in (b"1", b"2")]
+        for task_id in (first, second):
+            await ended(engine, task_id)
+        change(url, "tasks", "message", how, first)
+        listed = await engine.of(OWNER, 0, 10)
+    assert [(record.id, record.message) for record in listed] == [(first, None), (second, "2")]
+
+
 MOUNTS = """\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 40 21 0:45 / /mnt/share rw,relatime shared:2 - nfs4 server:/share rw
