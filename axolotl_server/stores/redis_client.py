@@ -53,9 +53,9 @@ class RedisClient:
         self.commands: Redis = Redis.from_pool(pool)
         """The commands of Redis; await them with `within`."""
 
-    def script(self, text: str) -> "RedisScript":
+    def script(self, text: str) -> AsyncScript:
         """Register a Lua script, which Redis runs atomically; it is uploaded once."""
-        return RedisScript(self.commands, text)
+        return self.commands.register_script(text)
 
     async def within(self, seconds: float, reply: Awaitable[Any], error: type[AxolotlError]) -> Any:
         """Wait for a reply; raises the error, without any secret in its text, if Redis fails or takes too long."""
@@ -80,22 +80,6 @@ class RedisClient:
     async def close(self) -> None:
         """Close all connections."""
         await self.commands.aclose()
-
-
-class RedisScript(AsyncScript):
-    """A Lua script, uploaded before its first use, and again if Redis has lost it.
-
-    The library would try it first. The error that Redis replies with refers to itself through its traceback, and would
-    keep the callers, such as a session, until the garbage is collected.
-    """
-
-    _is_uploaded = False
-
-    async def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if not self._is_uploaded:
-            await self.registered_client.script_load(self.script)
-            self._is_uploaded = True
-        return await super().__call__(*arguments, **named)
 
 
 def _without_secrets(url: str) -> str:

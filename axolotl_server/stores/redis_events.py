@@ -3,8 +3,10 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
+from redis.commands.core import AsyncScript
+
 from axolotl_core.sessions import IEventStore, SessionStoreError, StoredEvent, hide_session_id
-from axolotl_server.stores.redis_client import RedisClient, RedisScript
+from axolotl_server.stores.redis_client import RedisClient
 
 _LONGEST_NUMBER: Final = 15
 
@@ -111,7 +113,7 @@ class RedisEventStore(IEventStore):
         else:
             await self._run(self._forget, session, stream)
 
-    def _run(self, script: RedisScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
+    def _run(self, script: AsyncScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
         return self._within_timeout(script(keys=self._keys(session), args=arguments))
 
     def _within_timeout(self, reply: Awaitable[Any]) -> Awaitable[Any]:

@@ -3,8 +3,10 @@
 from collections.abc import Awaitable
 from typing import Any, Final
 
+from redis.commands.core import AsyncScript
+
 from axolotl_core.policies.tool_rules import ClaimResult, IResultStore, ResultStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisScript
+from axolotl_server.stores.redis_client import RedisClient
 
 _CLAIM: Final = b"c:"
 _RESULT: Final = b"r:"
@@ -56,7 +58,7 @@ class RedisResultStore(IResultStore):
     async def release(self, key: str, holder: str) -> None:
         await self._run(self._release, key, holder)
 
-    def _run(self, script: RedisScript, key: str, holder: str, *arguments: bytes | int) -> Awaitable[Any]:
+    def _run(self, script: AsyncScript, key: str, holder: str, *arguments: bytes | int) -> Awaitable[Any]:
         claim = _CLAIM + holder.encode()
         return self._within_timeout(script(keys=[self._prefix + key], args=[claim, *arguments]))
 

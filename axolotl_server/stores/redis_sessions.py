@@ -5,6 +5,8 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
+from redis.commands.core import AsyncScript
+
 from axolotl_core.sessions import (
     ISessionStore,
     KnownSession,
@@ -13,7 +15,7 @@ from axolotl_core.sessions import (
     SessionStoreError,
     hide_session_id,
 )
-from axolotl_server.stores.redis_client import RedisClient, RedisScript
+from axolotl_server.stores.redis_client import RedisClient
 
 # KEYS[1] is a session: a hash with its version, the fields of its record, a field `s:<uri>` per subscription and a
 # field `h:<process>` per process that holds a copy. KEYS[2] is a sorted set with the keys of all sessions, by the time
@@ -224,7 +226,7 @@ class RedisSessionStore(ISessionStore):
         except TimeoutError:
             raise SessionStoreError("Redis is unavailable: messages of other processes cannot be received") from None
 
-    def _run(self, script: RedisScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
+    def _run(self, script: AsyncScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
         keys = [self._key(session), f"{self._prefix}alive"]
         return self._within_timeout(script(keys=keys, args=[self._idle_milliseconds, *arguments]))
 
