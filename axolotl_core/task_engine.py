@@ -192,7 +192,7 @@ class ITaskRunner(Protocol):
 
 
 class TasksUnavailable(AxolotlError):
-    """The store of tasks cannot be reached. The text is written to the log and contains no secrets."""
+    """The store of tasks cannot be reached, or a task in it cannot be read here. The text contains no secrets."""
 
 
 class UnknownCall(AxolotlError):

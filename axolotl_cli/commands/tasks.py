@@ -109,7 +109,7 @@ def _described(record: "TaskRecord") -> dict[str, Any]:
 
 
 def _refuse(task_id: str) -> NoReturn:
-    typer.echo(f"There is no task {task_id!r}: it has expired, or never existed", err=True)
+    typer.echo(f"Task {task_id!r} not found: it has expired or never existed", err=True)
     raise SystemExit(ExitCode.TOOL_FAILED)
 
 
@@ -120,14 +120,19 @@ def _loaded(files: FileOptions) -> Any:
     settings = resolve_target(None, None, None, files, is_required=False).settings
     if settings.tasks.url is None:
         raise ConfigurationError(
-            'There are no stored tasks: set tasks.url in axolotl.toml, for example to "sqlite:///tasks.db"'
+            'No task store is configured: set tasks.url in axolotl.toml, for example to "sqlite:///tasks.db"'
         )
     return settings
 
 
 def _with_engine(files: FileOptions, work: "Callable[[ITaskEngine], Awaitable[T]]") -> T:
-    """Do some work with the engine that the settings choose; it runs no tasks."""
+    """Do some work with the engine that the settings choose; it runs no tasks.
+
+    A store that cannot be used is reported like a wrong setting.
+    """
     from axolotl_cli.runtime import run
+    from axolotl_core.errors import ConfigurationError
+    from axolotl_core.task_engine import TasksUnavailable
     from axolotl_server.task_engines.assembly import make_engine
 
     engine = make_engine(_loaded(files))
@@ -136,6 +141,8 @@ def _with_engine(files: FileOptions, work: "Callable[[ITaskEngine], Awaitable[T]
         await engine.open(_NoListener())
         try:
             return await work(engine)
+        except TasksUnavailable as error:
+            raise ConfigurationError(str(error)) from None
         finally:
             await engine.close()
 

@@ -81,15 +81,15 @@ class FileSettings(SecretValues, frozen=True):
         return Origin(Source.FILE, f"{place}, profile {self.profile}")
 
     def _unknown_profile(self, name: str) -> str:
-        place = "the settings" if self.path is None else file_name(self.path)
+        place = "The settings mapping" if self.path is None else file_name(self.path)
         near = nearest(name, self.profiles)
         if near is not None:
-            return f"There is no profile {name!r} in {place}; did you mean {near!r}?"
+            return f"{place} has no profile {name!r}; did you mean {near!r}?"
         if self.profiles:
-            return f"There is no profile {name!r} in {place}; it has {', '.join(sorted(self.profiles))}"
+            return f"{place} has no profile {name!r}; it has {', '.join(sorted(self.profiles))}"
         if self.path is None and not self.values:
-            return f"There is no profile {name!r}: no axolotl.toml was found here or in a parent directory"
-        return f"There is no profile {name!r} in {place}: add a table [{_PROFILES}.{name}]"
+            return f"Profile {name!r} does not exist: no axolotl.toml was found here or in a parent directory"
+        return f"{place} has no profile {name!r}: add a table [{_PROFILES}.{name}]"
 
 
 def find_file(directory: Path) -> FileSettings:

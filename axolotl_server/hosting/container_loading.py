@@ -91,7 +91,7 @@ def _import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise ConfigurationError(
-                f"There is no module {error.name!r}: give pkg.module:Container or path/file.py:Container, "
+                f"Module {error.name!r} not found: give pkg.module:Container or path/file.py:Container, "
                 "and run from the directory that holds it"
             ) from error
         raise _failed(f"Module {name!r}", error) from error

@@ -42,7 +42,7 @@ class Execute(NamedTuple):
     task_id: str | None = None
     """The only task whose row it can return; the same statement for other tasks may be executed with it."""
     changes: bool = False
-    """Whether all processes are told that the task has changed, if it returns the row."""
+    """Whether all processes are notified that the task has changed, if the statement returns a row."""
 
 
 class Changed(NamedTuple):

@@ -29,7 +29,7 @@ class CommandLine:
         file = self.directory / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        # Python takes a compiled module for the same if size and second are: forget it when the file changes.
+        # Python reuses a compiled module if size and second of its source match: delete it when the file changes.
         for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
             compiled.unlink()
 

@@ -45,8 +45,8 @@ def test_forms(cli: CommandLine, target: str) -> None:
 @pytest.mark.parametrize(
     ("target", "finding"),
     [
-        pytest.param("absent_module:Container", "There is no module 'absent_module'", id="no-module"),
-        pytest.param("tests.absent.part:Container", "There is no module 'tests.absent'", id="no-submodule"),
+        pytest.param("absent_module:Container", "Module 'absent_module' not found", id="no-module"),
+        pytest.param("tests.absent.part:Container", "Module 'tests.absent' not found", id="no-submodule"),
         pytest.param(
             "needs_more:Container",
             "Module 'needs_more' was found, but importing it failed (needs_more.py:1): ModuleNotFoundError: No module "

@@ -85,7 +85,7 @@ def test_mistakes_are_explained(run_tests: RunTests) -> None:
         [
             "*overrides: The container has no provider 'ordres'; did you mean 'orders'?",
             "*overrides: The container 'prices' has no provider 'curency'; did you mean 'prices.currency'?",
-            "*There is no profile 'tset' in axolotl.toml; did you mean 'test'?",
+            "*axolotl.toml has no profile 'tset'; did you mean 'test'?",
             "*The call failed: There is no order 8",
         ]
     )

@@ -117,7 +117,7 @@ def test_failures_show_the_log(run_tests: RunTests, pytester: pytest.Pytester) -
             "*tested serves 2 tools at http://127.0.0.1:*/mcp",
             "The server ended with exit code 2 before it was ready; the report shows its log",
             "*Captured axolotl server log call*",
-            "*There is no module 'missing_container'*",
+            "*Module 'missing_container' not found*",
             "The server stopped with exit code -9; the report shows its log",
             "The server did not stop within 0.5 seconds and was killed; the report shows its log",
             "The server is not ready after 0.001 seconds; the report shows its log",

@@ -137,7 +137,7 @@ def test_profiles_and_settings_files(cli: CommandLine, monkeypatch: pytest.Monke
     facts = json.loads(cli("config", "show", "--json").stdout)
     assert facts["profile"] == "open"
     monkeypatch.setenv("AXOLOTL_PROFILE", "opne")
-    assert "There is no profile 'opne' in axolotl.toml; did you mean 'open'?" in cli("check").stderr
+    assert "axolotl.toml has no profile 'opne'; did you mean 'open'?" in cli("check").stderr
     monkeypatch.delenv("AXOLOTL_PROFILE")
     cli.write("other.toml", 'target = "acme.py"\n[server]\nname = "other"\n')
     facts = json.loads(cli("config", "show", "--json", "--settings", "other.toml").stdout)

@@ -108,7 +108,7 @@ def test_failures_are_reported_alike(transport: str) -> None:
     outputs = [_run(simple), _run([*simple[:-2], f"--transport={transport}"])]
     assert outputs[0] == outputs[1]
     assert outputs[0][0] == 2
-    assert "There is no module 'nowhere'" in outputs[0][2]
+    assert "Module 'nowhere' not found" in outputs[0][2]
 
 
 def _run(words: list[str]) -> tuple[int, str, str]:

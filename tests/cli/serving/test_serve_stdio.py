@@ -106,7 +106,7 @@ def test_wrong_target(processes: Processes) -> None:
     """A server that cannot start reports the reason on stderr, and writes nothing to stdout."""
     code, stdout, stderr = processes.run("serve", "absent_module")
     assert (code, stdout) == (2, "")
-    assert stderr.startswith("Error: There is no module 'absent_module'")
+    assert stderr.startswith("Error: Module 'absent_module' not found")
     assert len(stderr.splitlines()) == 1
 
 

@@ -28,7 +28,7 @@ TWO = ("serve", "-t", "http", "--port", "0", "--workers", "2")
 @pytest.mark.parametrize(
     ("target", "path", "finding"),
     [
-        pytest.param("nowhere:Container", "a-{worker}.log", "There is no module 'nowhere'", id="target"),
+        pytest.param("nowhere:Container", "a-{worker}.log", "Module 'nowhere' not found", id="target"),
         pytest.param(SAMPLE, "a.log", "audit.jsonl_path needs {worker} in its name", id="audit"),
     ],
 )

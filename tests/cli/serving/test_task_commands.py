@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from axolotl_core.task_engine import ITaskRun, NewTask
+from axolotl_core.task_engine import ITaskRun, NewTask, Outcome
 from tests.support.peers.wire import raw_exchange, raw_request
+from tests.support.servers.serving import until
 from tests.support.servers.task_engines import KEY, OpenEngine, opened
 
 pytestmark = pytest.mark.slow
@@ -22,9 +23,9 @@ ROOT = Path(__file__).parents[3]
 TARGET = "tests/support/containers/note_tools.py:Container"
 
 
-async def begin(url: str, *arguments: str) -> asyncio.subprocess.Process:
+async def begin(url: str, *arguments: str, key: str = KEY) -> asyncio.subprocess.Process:
     """Start a command."""
-    environment = {**os.environ, "AXOLOTL_TASKS__URL": url, "AXOLOTL_PROTOCOL__STATE_KEYS": f'["{KEY}"]'}
+    environment = {**os.environ, "AXOLOTL_TASKS__URL": url, "AXOLOTL_PROTOCOL__STATE_KEYS": f'["{key}"]'}
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     command = sys.executable, "-m", "axolotl_cli", *arguments
     return await asyncio.create_subprocess_exec(
@@ -32,9 +33,9 @@ async def begin(url: str, *arguments: str) -> asyncio.subprocess.Process:
     )
 
 
-async def run(url: str, *arguments: str) -> tuple[int | None, str, str]:
+async def run(url: str, *arguments: str, key: str = KEY) -> tuple[int | None, str, str]:
     """Run a command to its end; returns its exit code and what it printed."""
-    process = await begin(url, "tasks", *arguments)
+    process = await begin(url, "tasks", *arguments, key=key)
     output, errors = await process.communicate()
     return process.returncode, output.decode(), errors.decode()
 
@@ -83,13 +84,29 @@ async def test_control_sequences(tmp_path: Path) -> None:
             assert (code, "note\\x1b[2J\\n1  forged" in output) == (0, True)
 
 
+async def test_a_task_with_another_key(tmp_path: Path) -> None:
+    """Settings with other keys end with an error that says what to do, without a traceback."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+
+    async def end(run: ITaskRun) -> None:
+        await run.end(Outcome("completed", None, b"{}"))
+
+    async with opened("", end, place=url) as engine:
+        record = await engine.submit(NewTask(b"owner", "render", b"", 60))
+        await until(lambda: "completed" in engine.seen(record.id))
+        code, _, errors = await run(url, "show", record.id, key=KEY[::-1])
+    assert code == 2
+    assert "set protocol.state_keys to the same keys" in errors
+    assert "Traceback" not in errors
+
+
 async def test_a_task_that_does_not_exist(tmp_path: Path) -> None:
     """Unknown tasks, and settings without a store, end with an error."""
     url = f"sqlite:///{tmp_path}/tasks.db"
     for command in ("show", "cancel"):
         code, _, errors = await run(url, command, "unknown")
         assert code == 1
-        assert "There is no task 'unknown'" in errors
+        assert "Task 'unknown' not found" in errors
     code, _, errors = await run("redis://host", "list")
     assert code not in (0, None)
     assert "tasks.url" in errors

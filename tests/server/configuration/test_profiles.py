@@ -72,8 +72,8 @@ def test_origins_name_the_profile_and_the_line(file: FileSettings) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tset", "There is no profile 'tset' in axolotl.toml; did you mean 'test'?"),
-        ("production", "There is no profile 'production' in axolotl.toml; it has open, test"),
+        ("tset", "axolotl.toml has no profile 'tset'; did you mean 'test'?"),
+        ("production", "axolotl.toml has no profile 'production'; it has open, test"),
     ],
 )
 def test_unknown_profiles(file: FileSettings, name: str, message: str) -> None:
@@ -89,7 +89,7 @@ def test_a_profile_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigurationError, match=r"no axolotl\.toml was found here or in a parent directory"):
         find_file(tmp_path).select("prod")
     (tmp_path / "axolotl.toml").write_text("[http]\n", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"'prod' in axolotl\.toml: add a table \[profile\.prod\]"):
+    with pytest.raises(ConfigurationError, match=r"axolotl\.toml has no profile 'prod': add a table \[profile\.prod\]"):
         find_file(tmp_path).select("prod")
 
 

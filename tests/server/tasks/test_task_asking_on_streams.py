@@ -149,6 +149,6 @@ async def test_messages_go_to_the_process_that_the_client_listens_to(http: httpx
         waiting = Waiting(elsewhere, task_id)
         await until(lambda: 7 in requests_of(second))
         herald.release.set()
-        *told, reply = await waiting.rest()
-    assert [said["params"]["progress"] for said in told if said["method"] == "notifications/progress"] == [1, 2]
+        *messages, reply = await waiting.rest()
+    assert [one["params"]["progress"] for one in messages if one["method"] == "notifications/progress"] == [1, 2]
     assert text_of(reply) == "done"

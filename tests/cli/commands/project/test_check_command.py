@@ -308,7 +308,7 @@ def test_missing_target(cli: CommandLine) -> None:
     """A missing target is a finding like any other."""
     code, report = check(cli, "absent_module")
     assert code == 2
-    assert "There is no module 'absent_module'" in messages(report, "error")[0]
+    assert "Module 'absent_module' not found" in messages(report, "error")[0]
 
 
 def test_disabled_tools_are_left_out(cli: CommandLine) -> None:
