@@ -13,6 +13,7 @@ NAME = "long texts"
 _SIZES = {"1 KB": 1_000, "100 KB": 100_000, "1 MB": 1_000_000}
 _CALLS = {"1 KB": 800, "100 KB": 160, "1 MB": 16}
 """The calls of a round, a multiple of the connections."""
+_SENTENCE = 'A text: with "quotes", {braces} and a line break.\n'
 _COMPARISONS = {
     "axolotl": Comparison("floor"),
     "mcp, tuned": Comparison("axolotl"),
@@ -39,7 +40,8 @@ def _sized(contender: Contender) -> Callable[[Scale], AbstractContextManager[Mea
 
 def _cost(server: HttpServer, length: int, size: int, calls: int) -> float:
     """Return the CPU time of a call with a text of some length and a result of some size."""
-    request = wire.stateless_call(server.port, "sized", {"text": "x" * length, "size": size})
+    text = (_SENTENCE * (length // len(_SENTENCE) + 1))[:length]
+    request = wire.stateless_call(server.port, "sized", {"text": text, "size": size})
     batches = [[request] * (calls // CONNECTIONS)] * CONNECTIONS
     server.client.connect()
     begin = cpu_seconds(server.pid)
