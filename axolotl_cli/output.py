@@ -9,10 +9,11 @@ from typing import Any
 import typer
 from rich import box
 from rich.console import Console, RenderableType
+from rich.highlighter import JSONHighlighter
 from rich.table import Table
 from rich.text import Text
 
-from axolotl_cli.text import escape_controls, escape_json
+from axolotl_cli.text import escape_controls, escape_json, one_line
 
 _WIDE = 10_000
 """The width of output that is not a terminal, so that no line is broken."""
@@ -41,7 +42,7 @@ def print_json(value: Any) -> None:
     text = escape_json(json.dumps(value, indent=2, ensure_ascii=False))
     console = Console()
     if console.is_terminal:
-        console.print_json(text, ensure_ascii=False)
+        console.print(JSONHighlighter()(text), soft_wrap=True)  # print_json would undo the escapes
     else:
         typer.echo(text)
 
@@ -87,7 +88,7 @@ def print_contents(contents: Sequence[Mapping[str, Any]]) -> None:
             continue
         data = b64decode(content["blob"])
         if sys.stdout.isatty():
-            kind = content.get("mimeType", "bytes")
+            kind = one_line(str(content.get("mimeType", "bytes")))
             typer.echo(f"[{kind}, {len(data)} bytes: redirect the output to save them]")
         else:
             typer.echo(data, nl=False)

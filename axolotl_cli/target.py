@@ -136,7 +136,7 @@ def _missing_target(file: Path | None) -> ConfigurationError:
 
 
 def _seen_from(directory: Path, target: str | None) -> str | None:
-    """Give the path of a file from another directory than the current one; the names of modules are not paths."""
+    """Return the path of a file from another directory than the current one; the names of modules are not paths."""
     is_file = target is not None and (target.endswith(".py") or ".py:" in target)
     return os.path.relpath(target, directory) if target is not None and is_file else target
 

@@ -51,7 +51,7 @@ class DefinitionError(ConfigurationError, TypeError):
 
 
 def _requirements_of(extra: str) -> str:
-    """Give the packages of an extra, which can be installed wherever Axolotl itself was installed from."""
+    """Return the packages of an extra, which can be installed wherever Axolotl itself was installed from."""
     from importlib.metadata import requires
 
     parts = (requirement.partition(";") for requirement in requires("axolotl-mcp") or ())

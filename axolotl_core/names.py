@@ -92,6 +92,11 @@ def name_matches(name: str, pattern: str) -> bool:
     return re.match(name_pattern(pattern), name) is not None
 
 
+def is_within_toolset(toolset: str, names: Iterable[str]) -> bool:
+    """Whether a tool set is among some others, or inside of one of them: `shop.orders` is inside of `shop`."""
+    return any(f"{toolset}.".startswith(f"{name}.") for name in names)
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Find the known name most similar to `name`, ignoring case; None if none is similar.
 

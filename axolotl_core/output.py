@@ -48,7 +48,7 @@ _MAX_DEPTH: Final = 255
 
 
 def bounded(output: Any, max_bytes: int) -> Any:
-    """Give an output whose JSON is hardly larger than a limit, or raise ResultTooLarge.
+    """Return an output whose JSON is hardly larger than a limit, or raise ResultTooLarge.
 
     The output is measured before anything is encoded. Iterators, which may be endless, become lists.
     """
@@ -206,7 +206,7 @@ def has_fixed_size(kind: Any) -> bool:
 
 
 def _text_size(text: str, max_bytes: int) -> int:
-    """Give the size of a text in JSON, or that of its beginning if that exceeds a limit."""
+    """Return the size of a text in JSON, or that of its beginning if that exceeds a limit."""
     if len(text) > max_bytes or (text.isascii() and text.isprintable()):
         return len(text)
     size = 0
@@ -285,7 +285,7 @@ def output_writer(output_model: Any, adapter: Callable[[], TypeAdapter[Any]]) ->
 
 
 def read_output(data: bytes) -> ToolResult:
-    """Give the result of an output that was written, or raise ValueError if the bytes are not an output."""
+    """Return the result of an output that was written, or raise ValueError if the bytes are not an output."""
     written = _read(data)
     if isinstance(written, _Structured):
         return ToolResult((TextContent(written.body.decode()),), from_json(written.body))
@@ -315,7 +315,7 @@ def _whole(result: ToolResult) -> _Whole:
 
 
 def _result_of(output: Any) -> ToolResult:
-    """Give the whole result of an output that has no schema, as it is sent."""
+    """Return the whole result of an output that has no schema, as it is sent."""
     if isinstance(output, ToolResult):
         return output
     if isinstance(output, str):

@@ -20,8 +20,9 @@ class StoredEvent(NamedTuple):
 class IEventStore(ABC):
     """Stores messages per session and stream, and may drop the oldest of them to free space.
 
-    The server chooses session and stream IDs, so a client cannot name those of another client. An empty message is
-    stored too, because its event ID is needed.
+    A session is named by a digest of its ID, so that reading a store does not give access to sessions. The server
+    chooses session and stream IDs, so a client cannot name those of another client. An empty message is stored too,
+    because its event ID is needed.
     """
 
     @abstractmethod
@@ -107,10 +108,16 @@ class ISessionStore(ABC):
     """
 
     @abstractmethod
-    def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
+    def open(
+        self,
+        receive: Callable[[bytes], object],
+        reconnected: Callable[[], object],
+        expired: Callable[[Sequence[str]], object],
+    ) -> None:
         """Start receiving messages, in the running loop.
 
-        `reconnected` is called whenever messages may have been lost because the connection was interrupted.
+        `reconnected` is called whenever messages may have been lost because the connection was interrupted. `expired`
+        is called, in one of the processes, with the digests of sessions that were idle for too long.
         """
 
     @abstractmethod
@@ -130,7 +137,10 @@ class ISessionStore(ABC):
 
     @abstractmethod
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
-        """Renew sessions that are in use here, and return those that have not ended."""
+        """Renew sessions that are in use here, and return those that have not ended.
+
+        Every process calls it at intervals, also without sessions, so that expired ones are noticed.
+        """
 
     @abstractmethod
     async def end(self, session: str) -> None:

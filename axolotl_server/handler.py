@@ -116,7 +116,7 @@ class DefaultHandler:
         self.subscriptions = subscriptions
 
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
-        """Handle a message and give the reply; None if there is none."""
+        """Handle a message and return the reply; None if there is none."""
         try:
             head = read_head(data, self._max_values)
         except Irregular:
@@ -166,7 +166,7 @@ class DefaultHandler:
             running.stop(reason)
 
     def era_of(self, revision: str) -> IEra:
-        """Give the era of a revision that another process has negotiated."""
+        """Return the era of a revision that another process has negotiated."""
         return self._eras.negotiate(revision)
 
     def receive_forwarded(self, data: bytes, connection: Connection) -> None:

@@ -91,7 +91,7 @@ class Issuer:
         self._thread.join()
 
     def _answer(self, path: str, form: Mapping[str, list[str]]) -> Any:
-        """Give the answer to a request as JSON; None if there is no such page."""
+        """Return the JSON response to a request; None if the path is unknown."""
         if path.startswith(("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")):
             return {
                 "issuer": self.url,

@@ -13,7 +13,7 @@ import pytest
 from axolotl_server.host import ServerHost
 from axolotl_testing.findings import indented
 
-_PATIENCE_SECONDS: Final = 1.0
+_TIMEOUT_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.01
 _LIBRARY: Final = {Path(threading.__file__).parent, Path(asyncio.__file__).parent, Path(futures.__file__).parent}
 _WAITING: Final = ("queue.py", "threading.py")
@@ -59,7 +59,7 @@ class Leftovers:
 
 async def _until(condition: Callable[[], bool]) -> None:
     """Wait for a condition that has no event, but not for long."""
-    end = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+    end = asyncio.get_running_loop().time() + _TIMEOUT_SECONDS
     while not condition() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110
         await asyncio.sleep(_STEP_SECONDS)
 
@@ -84,7 +84,7 @@ def _place(frame: Any) -> str:
 
 
 def _stack(frame: Any) -> Iterator[Any]:
-    """Give the frames of a thread, the innermost first."""
+    """Return the frames of a thread, the innermost first."""
     while frame is not None:
         yield frame
         frame = frame.f_back

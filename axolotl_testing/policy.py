@@ -1,8 +1,9 @@
 """Expectations about the policy: who sees and may call what."""
 
 import asyncio
-import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from axolotl_core.features.spec import FeatureSpec
@@ -33,7 +34,7 @@ class Policy:
         settings: SettingsSource | None = None,
         profile: str | None = DEFAULT_PROFILE,
     ) -> "Policy":
-        """Give the policy of another container, or with overrides or other settings, as for `axolotl_client`."""
+        """Return the policy of another container, or with overrides or other settings, as for `axolotl_client`."""
         other = Policy(self._project)
         other._container = container
         other._options = {"overrides": overrides or {}, "settings": settings, "profile": profile}
@@ -52,8 +53,8 @@ class Policy:
     ) -> None:
         """Assert what a principal sees in lists, and what it may call, get or read: exactly these, of all kinds.
 
-        Tools and prompts have names, resources and templates URIs. A message names the deciding rule of each
-        difference. No code of a feature runs.
+        Tools and prompts have names, resources and templates URIs. If a tool and a prompt have the same name, write
+        `tool:name` and `prompt:name`. A message names the deciding rule of each difference. No code of a feature runs.
         """
         __tracebackhide__ = True
         if sees is None and calls is None:
@@ -69,16 +70,22 @@ class Policy:
             raise AssertionError(f"The policy differs for {_described(principal)}:{indented(differences)}")
 
     async def _decide(self, principal: Principal) -> "tuple[frozenset[str], dict[str, Decision]]":
-        """Give the names that a principal sees, and the decision on each feature."""
+        """Return the names that a principal sees, and the decision on each feature by its name."""
         with self._project.open(self._container, **self._options) as (container, file, flags):
             host = ServerHost(
                 container, flags=flags, file=file, toolsets=file.toolset_names, environment={}, is_audited=False
             )
             async with host:
                 catalogues = (host.catalogue, host.prompts, host.resources, host.templates)
-                seen = [binding.spec.name for one in catalogues for binding in await one.visible_bindings(principal)]
+                visible = [binding.spec for one in catalogues for binding in await one.visible_bindings(principal)]
                 specs = [binding.spec for one in catalogues for binding in one.bindings()]
-                return frozenset(seen), {spec.name: await _decision(host, principal, spec) for spec in specs}
+                counts = Counter(spec.name for spec in specs)
+
+                def name_of(spec: FeatureSpec) -> str:
+                    return spec.name if counts[spec.name] == 1 else f"{spec.kind}:{spec.name}"
+
+                decisions = {name_of(spec): await _decision(host, principal, spec) for spec in specs}
+                return frozenset(map(name_of, visible)), decisions
 
 
 async def _decision(host: ServerHost, principal: Principal, spec: FeatureSpec) -> Decision:
@@ -90,6 +97,10 @@ async def _decision(host: ServerHost, principal: Principal, spec: FeatureSpec) -
 
 def _unknown(names: Iterable[str], decisions: Mapping[str, Decision]) -> Iterator[str]:
     for name in sorted({*names} - {*decisions}):
+        same = [f"{known!r}" for known in decisions if known.partition(":")[2] == name]
+        if same:
+            yield f"{name!r} is the name of several features: write {' or '.join(same)}"
+            continue
         near = nearest(name, decisions)
         hint = f"; did you mean {near!r}?" if near else ""
         yield f"there is no tool, prompt or resource {name!r}{hint}"
@@ -117,19 +128,6 @@ def _described(principal: Principal) -> str:
 
 
 def _run_apart(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-    """Run a coroutine on a loop of its own, whether or not the test has one."""
-    outcome: list[ResultT] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(work()))
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name="axolotl-policy")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    """Run a coroutine on a loop of its own, in a thread because the test may have a running one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="axolotl-policy") as thread:
+        return thread.submit(lambda: asyncio.run(work())).result()

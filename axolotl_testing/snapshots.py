@@ -8,11 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from axolotl_core.errors import MethodNotFound
+from axolotl_core.protocol.messages import PROTOCOL_PREFIX
 from axolotl_server.client.client import Client
 from axolotl_server.client.outcomes import CallOutcome, PromptOutcome, RemoteError, ResourceOutcome
 
 _NO_SUCH_METHOD: Final = MethodNotFound.code
-_PROTOCOL_PREFIX: Final = "io.modelcontextprotocol/"
 
 _CHANGING: Final = (
     (re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"), "<id>"),
@@ -39,9 +39,9 @@ async def listing(client: Client) -> str:
 
 
 def plain(outcome: CallOutcome | PromptOutcome | ResourceOutcome) -> str:
-    """Give a result as JSON for a snapshot, with placeholders for IDs, dates and references."""
+    """Return a result as JSON for a snapshot, with placeholders for IDs, dates and references."""
     fields = msgspec.to_builtins(outcome, str_keys=True)
-    fields["meta"] = {name: value for name, value in outcome.meta.items() if not name.startswith(_PROTOCOL_PREFIX)}
+    fields["meta"] = {name: value for name, value in outcome.meta.items() if not name.startswith(PROTOCOL_PREFIX)}
     return _text(_stable({name: value for name, value in fields.items() if value not in (None, {})}))
 
 

@@ -1,10 +1,13 @@
 """Settings that every test shares."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+
+from tests.support.stall_log import hide_stalls
 
 pytest_plugins = ("pytester",)
 
@@ -13,6 +16,12 @@ settings.register_profile("axolotl", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("axolotl")
+
+# A shell lets commands in the background ignore Ctrl-C, and all processes that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+hide_stalls()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -89,5 +89,5 @@ def _numbers(cost: Cost | ToolCost) -> tuple[str, ...]:
 
 
 def as_json(report: BudgetReport) -> Any:
-    """Give the report as plain JSON values."""
+    """Return the report as plain JSON values."""
     return msgspec.to_builtins(report)

@@ -1,5 +1,6 @@
 """A running server at a URL, in place of a container."""
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar
@@ -13,7 +14,6 @@ from axolotl_cli.text import report
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.client.client import Client
 from axolotl_server.client.connecting import connect_url
-from axolotl_server.client.event_reading import ClientLimits
 from axolotl_server.client.http_channel import HttpStatusError
 from axolotl_server.client.outcomes import Answering, RemoteError
 
@@ -45,11 +45,12 @@ class RunningServer(NamedTuple):
         self,
         work: Callable[[Client], Awaitable[T]],
         answer: Answering | None = None,
-        limits: ClientLimits | None = None,
+        *,
+        within_seconds: float | None = None,
     ) -> T:
-        """Connect and do some work; if there is no server that answers, print why and exit."""
+        """Connect and do some work; if the server does not answer in time, print the reason and exit."""
         try:
-            return run(self._use(work, answer, limits))
+            return run(self._use(work, answer, within_seconds))
         except ConnectionError as error:
             report(str(error))
             if isinstance(error, HttpStatusError) and error.status == 401:
@@ -57,9 +58,18 @@ class RunningServer(NamedTuple):
             raise typer.Exit(ExitCode.UNREACHABLE) from None
 
     async def _use(
-        self, work: Callable[[Client], Awaitable[T]], answer: Answering | None, limits: ClientLimits | None
+        self, work: Callable[[Client], Awaitable[T]], answer: Answering | None, within_seconds: float | None
     ) -> T:
-        connection = connect_url(self.url, token=self.token, revision=self.revision, answer=answer, limits=limits)
+        try:
+            async with asyncio.timeout(within_seconds) as deadline:
+                return await self._connect(work, answer)
+        except TimeoutError:
+            if deadline.expired():
+                raise ConnectionError(f"{self.url} gave no answer in time") from None
+            raise
+
+    async def _connect(self, work: Callable[[Client], Awaitable[T]], answer: Answering | None) -> T:
+        connection = connect_url(self.url, token=self.token, revision=self.revision, answer=answer)
         try:
             client = await connection.__aenter__()
         except ValueError as error:

@@ -51,7 +51,7 @@ def verify(
 ) -> None:
     """Verify that no record was changed, removed or reordered since it was written.
 
-    The exit code is 1 if one was.
+    The exit code is 1 if verification fails.
     """
     from axolotl_server.audit.log_files import find_logs
     from axolotl_server.audit.log_reading import verify as verify_log

@@ -2,7 +2,6 @@
 
 import os
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target
+from axolotl_cli.options import AsJson, EnvFile, Format, Profile, ReportFormat, SettingsFile, Target
 
 if TYPE_CHECKING:
     from axolotl_core.protocol.identity import Principal
@@ -59,14 +58,8 @@ def hash_key(
     typer.echo(f'For axolotl.toml:\n\n  [auth.api_keys.{name}]\n  hash = "{digest_of(key)}"')
 
 
-class DoctorForm(StrEnum):
-    """The forms of the diagnosis."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 _MAX_TOKEN_BYTES = 16 * 1024
+_MAX_LINES = 20
 
 
 @auth.command("doctor")
@@ -80,7 +73,7 @@ def doctor(
     token_file: Annotated[
         Path | None, typer.Option("--token-file", metavar="FILE", help="A file with a token.")
     ] = None,
-    form: Annotated[DoctorForm, typer.Option("--format", help="The form of the report.")] = DoctorForm.TABLE,
+    report_format: Format = ReportFormat.TABLE,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Explain every problem, not only the first.")
     ] = False,
@@ -90,8 +83,7 @@ def doctor(
 ) -> None:
     """Check settings, issuers, keys, a token, a running server and the policy, and explain the first problem.
 
-    The exit code is 0 if all is well, 1 for a problem, 2 for a mistake in the settings, 3 if an issuer or server does
-    not answer.
+    The exit code is 1 for a problem, 2 for invalid settings, 3 if an issuer or server does not answer.
     """
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
@@ -103,7 +95,7 @@ def doctor(
         return await _diagnose(host, url, token)
 
     findings = with_host(chosen, work, is_audited=False)
-    _print_findings(findings, form, verbose)
+    _print_findings(findings, report_format, verbose)
     problem = next((finding for finding, _ in findings if finding.state == "problem"), None)
     raise typer.Exit(ExitCode.DONE if problem is None else problem.code)
 
@@ -127,7 +119,7 @@ def _read_token(variable: str | None, file: Path | None) -> str | None:
 
 
 async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "list[tuple[AuthFinding, str]]":
-    """Run the checks; give each finding with the place of its setting."""
+    """Run the checks; return each finding with the place of its setting."""
     from axolotl_cli.text import counted
     from axolotl_cli.views.offer import counts, describe_for
     from axolotl_server.authentication.diagnosis import AuthDiagnosis
@@ -158,8 +150,8 @@ def _place_of(finding: "AuthFinding", host: "ServerHost") -> str:
     return f"{'.'.join(keys)} ({host.loaded_settings.origin_of(keys)})"
 
 
-def _print_findings(findings: "list[tuple[AuthFinding, str]]", form: DoctorForm, verbose: bool) -> None:
-    if form == DoctorForm.JSON:
+def _print_findings(findings: "list[tuple[AuthFinding, str]]", report_format: ReportFormat, verbose: bool) -> None:
+    if report_format is ReportFormat.JSON:
         from axolotl_cli.output import print_json
 
         shown = [
@@ -174,9 +166,6 @@ def _print_findings(findings: "list[tuple[AuthFinding, str]]", form: DoctorForm,
         typer.echo(one_line(f"{finding.state:<8} {finding.check}: {text}"))
     problems = [(finding, place) for finding, place in findings if finding.state == "problem"]
     for finding, place in problems if verbose else problems[:1]:
-        typer.echo(one_line(f"\n{finding.check}: {finding.text}".lstrip("\n")))
+        typer.echo(one_line(f"{finding.check}: {finding.text}"))
         if place:
             typer.echo(f"setting: {place}")
-
-
-_MAX_LINES = 20

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -26,7 +27,7 @@ def health(
     ] = None,
     token_env: ServerToken = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the response.")
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long the whole check may take.")
     ] = 5.0,
     env_file: EnvFile = None,
     settings: SettingsFile = None,
@@ -45,12 +46,13 @@ def health(
         address = health_url(FileOptions(env_file, settings, profile)) if url is None else full_url(url)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    deadline = monotonic() + timeout
     try:
         answer = ask_health(address, timeout)
     except Unreachable as error:
         if isinstance(error, NoHealthRoute) and url is not None:
             with suppress(typer.Exit):
-                return _ask_over_mcp(RemoteOptions(url, token_env), timeout, as_json)
+                return _ask_over_mcp(RemoteOptions(url, token_env), deadline - monotonic(), as_json)
         _print_unreachable(address, str(error), as_json)
         raise typer.Exit(ExitCode.UNREACHABLE) from None
     if as_json:
@@ -60,16 +62,14 @@ def health(
     raise typer.Exit(ExitCode.DONE if answer.is_ready else ExitCode.NOT_READY)
 
 
-def _ask_over_mcp(remote: RemoteOptions, timeout: float, as_json: bool) -> None:
+def _ask_over_mcp(remote: RemoteOptions, seconds: float, as_json: bool) -> None:
     """Check whether a server without health routes answers at its MCP endpoint."""
     from axolotl_cli.calling.running_server import RunningServer
-    from axolotl_server.client.event_reading import ClientLimits
 
     server = RunningServer.of(remote)
     if urlsplit(server.url).path == "/":
         server = server._replace(url=server.url.removesuffix("/"))
-    limits = ClientLimits(connect_seconds=timeout, silence_seconds=timeout)
-    found = server.use(lambda client: client.describe(), limits=limits)
+    found = server.use(lambda client: client.describe(), within_seconds=seconds)
     if as_json:
         about = {"name": found.name, "version": found.version, "revision": found.revision}
         typer.echo(json.dumps({"ready": True, "url": server.url, "status": "ok", "server": about}, indent=2))
@@ -88,7 +88,7 @@ def _print_unreachable(address: str, reason: str, as_json: bool) -> None:
 def _lines(is_ready: bool, content: Mapping[str, Any]) -> Iterator[str]:
     """Format the answer, with a line for each check that is not ok."""
     status = content["status"]
-    yield ("ready" if status == "ok" else f"ready, but {status}") if is_ready else "not ready"
+    yield one_line("ready" if status == "ok" else f"ready, but {status}") if is_ready else "not ready"
     checks = content.get("checks")
     for name, check in checks.items() if isinstance(checks, dict) else ():
         if isinstance(check, dict) and check.get("status") != "ok":

@@ -1,7 +1,7 @@
 """`axolotl list` and `axolotl inspect`: the features of a server, in short and in full."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -23,6 +23,9 @@ from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_princip
 if TYPE_CHECKING:
     from axolotl_cli.views.offer import Offer
     from axolotl_server.host import ServerHost
+
+_LISTING_SECONDS: Final = 60.0
+"""How long reading the lists of a running server may take."""
 
 
 def list_features(
@@ -80,7 +83,7 @@ def _describe_remote(remote: RemoteOptions) -> dict[str, Any]:
     from axolotl_cli.views.offer import describe_server
 
     server = RunningServer.of(remote)
-    return {"url": server.url, **server.use(describe_server)}
+    return {"url": server.url, **server.use(describe_server, within_seconds=_LISTING_SECONDS)}
 
 
 def _summary(feature: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def prepare(env_file: EnvFile = None, settings: SettingsFile = None, profile: Pr
 @tasks.command("list")
 def list_tasks(
     *,
-    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many tasks are listed at most.")] = 100,
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="The maximum number of tasks to list.")] = 100,
     after: Annotated[int, typer.Option(min=0, help="List tasks after this number.")] = 0,
     env_file: EnvFile = None,
     settings: SettingsFile = None,
@@ -65,7 +65,7 @@ def show(
     profile: Profile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a task; the questions and the result are shown only on request."""
+    """Show a task, without its arguments. The result is shown only with --outcome."""
     record = _with_engine(FileOptions(env_file, settings, profile), lambda engine: engine.find(task_id, None))
     if record is None:
         _refuse(task_id)

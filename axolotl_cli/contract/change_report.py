@@ -115,5 +115,5 @@ def _evidence(evidence: Any) -> str:
 
 
 def as_json(comparison: Comparison) -> Any:
-    """Give the report as plain JSON values."""
+    """Return the report as plain JSON values."""
     return msgspec.to_builtins(comparison.report)

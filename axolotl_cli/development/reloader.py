@@ -64,5 +64,5 @@ def _as_json(principal: Principal) -> dict[str, Any]:
 
 
 async def _supervise(order: WorkerOrder, directories: Sequence[Path]) -> int:
-    supervisor = Supervisor(order, 1, changes_in(directories), DevReport(directories), restart=False)
+    supervisor = Supervisor(order, 1, changes_in(directories), DevReport(directories))
     return await supervisor.run()

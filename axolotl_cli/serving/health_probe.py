@@ -2,8 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from socket import SHUT_RDWR, socket
+from threading import Thread
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -57,22 +60,55 @@ def full_url(url: str) -> str:
 
 
 def ask_health(url: str, timeout_seconds: float) -> HealthAnswer:
-    """Send a health request; raise `Unreachable` if no server answers, or something else does."""
-    parts = _parsed(url)
-    connection = _connection(parts, timeout_seconds)
+    """Send a health request; raise `Unreachable` if no server answers in time, or something else does."""
+    probe = _Probe(_parsed(url), timeout_seconds)
     try:
-        connection.request("GET", parts._replace(scheme="", netloc="").geturl(), headers={"Accept": "application/json"})
-        with connection.getresponse() as response:
-            status, body = response.status, response.read(_MAX_BYTES)
+        status, body = probe.ask()
     except TimeoutError:
         raise Unreachable(f"no answer within {timeout_seconds:g} seconds") from None
     except ConnectionRefusedError:
         raise Unreachable("connection refused; start the server, or name another address with --url") from None
     except (OSError, HTTPException) as error:
         raise Unreachable(str(error) or type(error).__name__) from None
-    finally:
-        connection.close()
     return HealthAnswer(status == 200, _read(status, body))
+
+
+class _Probe(Thread):
+    """One request with a deadline, in a thread: the time limit of a socket begins again with each byte."""
+
+    def __init__(self, parts: SplitResult, timeout_seconds: float) -> None:
+        super().__init__(daemon=True)
+        self._parts = parts
+        self._timeout_seconds = timeout_seconds
+        self._socket: socket | None = None
+        self._outcome: tuple[int, bytes] | Exception = TimeoutError()
+
+    def ask(self) -> tuple[int, bytes]:
+        """Return the status and the body; raises TimeoutError if they have not arrived in time."""
+        self.start()
+        self.join(self._timeout_seconds)
+        outcome = self._outcome
+        if isinstance(outcome, Exception):
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(SHUT_RDWR)  # ends the thread, if it is still reading
+            raise outcome
+        return outcome
+
+    def run(self) -> None:
+        try:
+            self._outcome = self._exchange()
+        except Exception as error:
+            self._outcome = error
+
+    def _exchange(self) -> tuple[int, bytes]:
+        target = self._parts._replace(scheme="", netloc="").geturl()
+        with closing(_connection(self._parts, self._timeout_seconds)) as connection:
+            connection.connect()
+            self._socket = connection.sock  # a response that ends with its connection removes it from there
+            connection.request("GET", target, headers={"Accept": "application/json"})
+            with connection.getresponse() as response:
+                return response.status, response.read(_MAX_BYTES + 1)
 
 
 def _parsed(url: str) -> SplitResult:
@@ -97,9 +133,11 @@ def _connection(parts: SplitResult, timeout_seconds: float) -> HTTPConnection:
 
 
 def _read(status: int, body: bytes) -> Mapping[str, Any]:
+    if len(body) > _MAX_BYTES:
+        raise NoHealthRoute(f"the reply has more than {_MAX_BYTES} bytes; are the health routes enabled?")
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if status not in _STATUSES or not isinstance(content, dict) or "status" not in content:
         raise NoHealthRoute(f"the status is {status}; are the health routes enabled?")

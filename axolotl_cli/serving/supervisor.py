@@ -64,19 +64,17 @@ class Supervisor:
         count: int,
         reloads: AsyncIterator[Sequence[str]],
         report: WorkerLog,
-        *,
-        restart: bool = True,
     ) -> None:
         """Take an order for all workers.
 
-        Each item of `reloads` names the files that changed, if that is known, and causes a reload. Without `restart`,
-        a worker that ends or fails to start is replaced at the next reload only.
+        Each item of `reloads` names the files that changed, if that is known, and causes a reload. In development, a
+        worker that ends or fails to start is replaced at the next reload only.
         """
         self._board, descriptor = ConnectionBoard.make()
         self._order = replace(order, state_key=secrets.token_urlsafe(32), board=descriptor)
         self._reloads = reloads
         self._report = report
-        self._restart = restart
+        self._is_development = order.is_development
         self._listener: socket.socket | None = None
         self._slots = [_Slot() for _ in range(count)]
         self._living: dict[WorkerProcess, None] = {}
@@ -145,7 +143,7 @@ class Supervisor:
             worker = await self._start()
             if worker is not None:
                 self._put(slot, worker)
-            if worker is not None or not self._restart:
+            if worker is not None or self._is_development:
                 return
             slot.lengthen_pause()
 
@@ -156,7 +154,7 @@ class Supervisor:
         worker = await WorkerProcess.start(self._free_number(), self._order, self._listener)
         self._living[worker] = None
         worker.gone.add_done_callback(lambda _: self._remove(worker))
-        await self._wait_unless_interrupted(worker.ready, None if self._restart else _DEV_START_SECONDS)
+        await self._wait_unless_interrupted(worker.ready, _DEV_START_SECONDS if self._is_development else None)
         self._listener = worker.listener or self._listener
         if worker.serves:
             self._failures = 0
@@ -184,12 +182,17 @@ class Supervisor:
     def _fail(self, worker: WorkerProcess, is_reload: bool) -> None:
         """Report that a worker did not start, and give up if no worker serves and none will."""
         self._failures += 1
+        is_misconfigured = worker.code == ExitCode.NOT_CONFIGURED
+        if not self._is_development and self._listener is None and is_misconfigured and worker.is_explained:
+            self._code = ExitCode.NOT_CONFIGURED  # no worker has ever served: the command ends as with one worker
+            self._stopping.set()
+            return
         serving = [slot.worker for slot in self._slots if slot.worker is not None and slot.worker.serves]
         self._report.failed(worker, is_reload=is_reload, is_serving=bool(serving))
         for other in serving:
             other.show_problem(worker.problem)
-        is_misconfigured = worker.code == ExitCode.NOT_CONFIGURED
-        is_final = is_misconfigured or self._failures >= _MAX_FAILURES if self._restart else worker.is_hopeless
+        has_failed_for_good = is_misconfigured or self._failures >= _MAX_FAILURES
+        is_final = worker.is_hopeless if self._is_development else has_failed_for_good
         if is_final and not serving:
             self._code = ExitCode.NOT_CONFIGURED if is_misconfigured else _FAILED
             self._report.given_up()
@@ -207,7 +210,7 @@ class Supervisor:
                 return
             slot.worker = None
             self._report.ended(worker)
-            if self._restart:
+            if not self._is_development:
                 if worker.served_seconds >= _SHORT_LIFE_SECONDS:
                     slot.pause_seconds = 0.0
                 else:
@@ -268,7 +271,7 @@ class Supervisor:
             retiring = [worker for worker in self._living if worker.is_retiring]
             if len(retiring) < len(self._slots):
                 return
-            if not self._restart:
+            if self._is_development:
                 retiring[0].terminate()
             ends = [worker.gone for worker in retiring]
             await self._wait_unless_interrupted(asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED))
@@ -290,7 +293,7 @@ class Supervisor:
             for worker in tuple(self._living):
                 worker.stop()
         loop = asyncio.get_running_loop()
-        if not self._restart:
+        if self._is_development:
             loop.call_later(_DEV_STOP_SECONDS, self.stop)
         seconds = max((worker.shutdown_seconds for worker in self._living), default=0.0)
         deadline = loop.time() + seconds + _MARGIN_SECONDS
@@ -313,10 +316,10 @@ class Supervisor:
 
     def _is_interrupted(self) -> bool:
         """Tell whether a start is pointless: the process stops or, in development, the code has changed again."""
-        return self._stopping.is_set() or (not self._restart and self._reload_requested.is_set())
+        return self._stopping.is_set() or (self._is_development and self._reload_requested.is_set())
 
     async def _wait_unless_interrupted(self, work: Awaitable[object], seconds: float | None = None) -> None:
-        events = [self._stopping] if self._restart else [self._stopping, self._reload_requested]
+        events = [self._stopping, self._reload_requested] if self._is_development else [self._stopping]
         interruptions = [asyncio.ensure_future(event.wait()) for event in events]
         waiting = asyncio.ensure_future(work)
         await asyncio.wait((waiting, *interruptions), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

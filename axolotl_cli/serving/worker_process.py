@@ -121,6 +121,8 @@ class WorkerProcess:
         """The content of its `ready` message."""
         self.problem = "The process ended before it was ready to serve"
         """Why it does not serve, if it does not."""
+        self.is_explained = False
+        """Whether it has reported the problem itself."""
         self.is_hopeless = False
         """Whether other code would not serve either."""
         self.has_answered = False
@@ -235,6 +237,7 @@ class WorkerProcess:
                 self.ready.set_result(True)
             case "failed":
                 self.problem, self.is_hopeless = message["problem"], message["is_final"]
+                self.is_explained = True
             case "handed_over":
                 self.handed_over.set()
 

@@ -40,7 +40,7 @@ def describe(host: ServerHost) -> Offer:
 
 
 def _bindings(host: ServerHost) -> Mapping[str, Sequence[Binding[Any]]]:
-    """Give the features of each kind; the files of skills are shown with their skill."""
+    """Return the features of each kind; the files of skills are shown with their skill."""
     return {
         "tools": host.catalogue.bindings(),
         "prompts": host.prompts.bindings(),

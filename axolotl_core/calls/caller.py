@@ -5,7 +5,7 @@ from secrets import token_hex
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from axolotl_core.calls.steps import KeptStep, once_key
+from axolotl_core.calls.steps import KeptStep, step_idempotency_key
 from axolotl_core.errors import MissingCapability
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import LogLevel, TraceContext
@@ -117,7 +117,7 @@ class _Nobody:
         raise MissingCapability("There is no caller to ask", question.requires)
 
     async def recall(self, context: "ToolContext", key: str) -> KeptStep:
-        return KeptStep(once_key(token_hex(16), key))
+        return KeptStep(step_idempotency_key(token_hex(16), key))
 
     async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
         return

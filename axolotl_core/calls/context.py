@@ -195,7 +195,7 @@ class ToolContext(msgspec.Struct, eq=False):
         kept = await self.caller.recall(self, key)
         if kept.value is not None:
             return read_step(key, kept.value, model)
-        done = work(kept.once)
+        done = work(kept.idempotency_key)
         written = write_step(key, await done if isawaitable(done) else done, model)
         await self.caller.keep(self, key, written)
         return read_step(key, written, model)

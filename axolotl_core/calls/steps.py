@@ -16,14 +16,14 @@ MAX_STEP_BYTES: Final = 32 * 1024
 class KeptStep(msgspec.Struct, frozen=True):
     """A step of a call that may run more than once."""
 
-    once: str
+    idempotency_key: str
     """A string that is the same in every run of the call, and that no other step shares."""
     value: bytes | None = None
     """The result of an earlier run, as JSON; None if no run has finished the step."""
 
 
-def once_key(call_key: str, key: str) -> str:
-    """Identify a step by the call that it belongs to."""
+def step_idempotency_key(call_key: str, key: str) -> str:
+    """Identify a step by its key and the call that it belongs to."""
     return sha256(f"{call_key}\n{key}".encode()).hexdigest()[:32]
 
 

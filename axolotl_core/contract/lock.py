@@ -10,6 +10,7 @@ import msgspec
 
 from axolotl_core.contract.normal_form import references_in
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.names import is_within_toolset
 from axolotl_core.protocol.wire import encode_sorted
 
 LOCK_FILE: Final = "axolotl.lock.json"
@@ -119,15 +120,16 @@ class Lock(msgspec.Struct, dict=True):
         """Leave out the features of other tool sets; features outside of any set stay. Without sets, keep all."""
         if not toolsets:
             return self
+
+        def is_chosen(entry: Entry) -> bool:
+            toolset = entry.get("toolset")
+            return toolset is None or is_within_toolset(toolset, toolsets)
+
         kept = {
-            kind: {name: entry for name, entry in entries.items() if _is_within(entry.get("toolset"), toolsets)}
+            kind: {name: entry for name, entry in entries.items() if is_chosen(entry)}
             for kind, entries in self.kinds.items()
         }
         return Lock(**kept)
-
-
-def _is_within(toolset: str | None, chosen: Sequence[str]) -> bool:
-    return toolset is None or any(f"{toolset}.".startswith(f"{name}.") for name in chosen)
 
 
 def digest_of(value: Any) -> str:

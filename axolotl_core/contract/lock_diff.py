@@ -61,7 +61,7 @@ class _Comparison:
             yield from self._compare(after, self._old[before], self._new[after])
 
     def _matchers(self) -> Iterator[tuple[str, Impact, Callable[[str], Any], str]]:
-        """Give the ways to recognize a feature under another name, the most certain first."""
+        """Return the ways to recognize a feature under another name, the most certain first."""
         if self._kind in ("tools", "prompts"):
             yield "name-case-changed", _R, str.casefold, "the name {} is written as {} now; clients may look for it"
         if self._kind == "resources":

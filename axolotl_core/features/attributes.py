@@ -2,11 +2,12 @@
 
 import inspect
 import sys
+from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from math import isfinite
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple
 
 from axolotl_core.names import nearest
 from axolotl_core.protocol.identity import Icon
@@ -127,16 +128,21 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 and " at 0x" not in text else type(value).__name__
 
 
+_PLAIN: Final = (object, ABC, Generic)
+"""The other bases of our classes, which have no values."""
+
+
 def _foreign_values(cls: type, known: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Find the plain values in the user's classes that are not attributes of features."""
-    ours = [base for base in cls.__mro__ if base.__module__.startswith("axolotl_core.") or base is object]
-    inherited = {name for base in ours for name in vars(base)} | {*known}
-    for base in cls.__mro__:
-        if base not in ours:
-            for name, value in vars(base).items():
-                is_value = isinstance(value, str | int | float | tuple | list | dict | set | frozenset | None)
-                if is_value and not name.startswith("_") and name not in inherited:
-                    yield name, value
+    foreign = [base for base in cls.__mro__ if base not in _PLAIN and not base.__module__.startswith("axolotl_core.")]
+    if not foreign:
+        return
+    inherited = {name for base in cls.__mro__ if base not in foreign for name in vars(base)} | {*known}
+    for base in foreign:
+        for name, value in vars(base).items():
+            is_value = isinstance(value, str | int | float | tuple | list | dict | set | frozenset | None)
+            if is_value and not name.startswith("_") and name not in inherited:
+                yield name, value
 
 
 def place_of(feature: Any, attribute: str | None = None) -> str:

@@ -235,11 +235,13 @@ def _documentation(docstring: str) -> tuple[str, Mapping[str, str]]:
 
 
 def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
-    where = f"{function.__qualname__}({parameter.name}){caller_place()}"
     if parameter.kind in _VARIADIC or parameter.kind is parameter.POSITIONAL_ONLY:
-        raise ConfigurationError(f"{where}: each parameter must be passable by name")
-    if parameter.name not in hints:
-        raise ConfigurationError(f"{where}: annotate the parameter; its schema is derived from its type")
+        problem = "each parameter must be passable by name"
+    elif parameter.name not in hints:
+        problem = "annotate the parameter; its schema is derived from its type"
+    else:
+        return
+    raise ConfigurationError(f"{function.__qualname__}({parameter.name}){caller_place()}: {problem}")
 
 
 def _is_context(hint: Any) -> bool:
@@ -380,8 +382,9 @@ def check_function(function: Any, kind: str) -> None:
 
 def is_method(function: Callable[..., Any]) -> bool:
     """Whether a function is defined in a class body."""
-    first = next(iter(inspect.signature(function).parameters), None)
-    return first == "self" and "." in function.__qualname__.rpartition("<locals>.")[2]
+    if "." not in function.__qualname__.rpartition("<locals>.")[2]:
+        return False
+    return next(iter(inspect.signature(function).parameters), None) == "self"
 
 
 def features_of(instance: object, kind: type[FeatureT]) -> tuple[FeatureT, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from axolotl_core.errors import AxolotlError, ConfigurationError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import name_matches
+from axolotl_core.names import is_within_toolset, name_matches
 
 State: TypeAlias = tuple[int, int]
 """The state of a key in a store: an amount, and its time or the number of its window."""
@@ -232,7 +232,7 @@ class QuotaRule(msgspec.Struct, frozen=True):
     def _matches_toolset(self, toolset: str | None) -> bool:
         if not self.toolsets:
             return True
-        return toolset is not None and any(f"{toolset}.".startswith(f"{name}.") for name in self.toolsets)
+        return toolset is not None and is_within_toolset(toolset, self.toolsets)
 
     def charge(self, spec: FeatureSpec) -> Charge:
         """Return the charge for a call of a feature.

@@ -37,7 +37,19 @@ PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
-_PROTOCOL_PREFIX: Final = "io.modelcontextprotocol/"
+SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
+PROTOCOL_PREFIX: Final = "io.modelcontextprotocol/"
+"""The beginning of all keys of `_meta` that the protocol reserves."""
+TARGET_MEMBERS: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""The member of `params` that names the target of a method, and that the header `Mcp-Name` repeats."""
 _PROGRESS_TOKEN_KEY: Final = "progressToken"
 _MAX_ID: Final = 2**53 - 1
 
@@ -289,7 +301,7 @@ def read_meta(data: bytes) -> Mapping[str, Any]:
 
 
 def _is_of_protocol(key: str) -> bool:
-    return key == _PROGRESS_TOKEN_KEY or key.startswith(_PROTOCOL_PREFIX)
+    return key == _PROGRESS_TOKEN_KEY or key.startswith(PROTOCOL_PREFIX)
 
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")

@@ -86,7 +86,7 @@ def _summary(file: RegistryFile) -> Iterator[str]:
     if file.seal is None:
         yield f"{file.name}: not signed yet"
     else:
-        yield f"{file.name}: as {registry.curator.name} signed it"
+        yield f"{file.name}: valid signature by {registry.curator.name}"
         yield f"Public Key: {file.seal.public_key}"
     yield f"Digest: {file.digest}"
     yield f"Registry Version: {registry.version}"

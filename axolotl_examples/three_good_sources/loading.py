@@ -99,14 +99,14 @@ def signature_file(path: Path) -> Path:
 def _verify(path: Path, content: bytes, trusted: PublicKey) -> Seal:
     beside = signature_file(path)
     if not beside.exists():
-        raise UntrustedRegistry(f"{path.name}: is not signed: there is no {beside.name} beside it")
+        raise UntrustedRegistry(f"{path.name}: is not signed: {beside.name} does not exist in the same directory")
     try:
         signature = Signature.parse(_text(read_file(beside)))
     except ValueError as error:
         raise UntrustedRegistry(f"{beside.name}: {error}") from None
     if not trusted.accepts(content, signature):
         raise UntrustedRegistry(
-            f"{path.name}: the signature does not fit: the file or its signature was changed, "
+            f"{path.name}: the signature is invalid: the file or its signature was changed, "
             f"or it was not signed by {trusted}"
         )
     return Seal(trusted, signature)

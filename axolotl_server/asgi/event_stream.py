@@ -1,6 +1,7 @@
 """Server-sent events: framing, and a stream that never blocks its writers."""
 
 import asyncio
+from math import inf
 from typing import Final, Protocol
 
 from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Send
@@ -51,10 +52,14 @@ class IKeptAlive(Protocol):
 class KeepAlive:
     """The one timer of all event streams, which asks those that were silent for an interval for a sign of life.
 
-    A timer per stream would cost more than everything else that an idle stream needs.
+    It also ends streams whose clients do not read, if too many bytes wait for such clients. A timer per stream would
+    cost more than everything else that an idle stream needs.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, max_unread_bytes: float = inf) -> None:
+        self.writing: dict[EventStream, int] = {}
+        """The streams with events that wait, with the number of events that each had sent at the last step."""
+        self._max_unread_bytes = max_unread_bytes
         self._step_seconds = seconds / _STEPS
         self._members: dict[IKeptAlive, None] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -78,9 +83,22 @@ class KeepAlive:
             if member.silent_steps >= _STEPS and member in self._members:
                 member.silent_steps = 0
                 member.keep_alive()
+        if self.writing:
+            self._bound()
         self._timer = None
         if self._members:
             self._step_later()
+
+    def _bound(self) -> None:
+        """End the streams that have sent nothing for longest, until what waits in the others is small enough."""
+        stalled = [stream for stream, sent in self.writing.items() if stream.sent == sent]
+        self.writing = {stream: stream.sent for stream in self.writing}
+        total = sum(stream.waiting_bytes for stream in stalled)
+        for stream in stalled:
+            if total <= self._max_unread_bytes:
+                return
+            total -= stream.waiting_bytes
+            stream.abandon()
 
 
 class EventStream:
@@ -89,7 +107,7 @@ class EventStream:
     Events are written by a task that exists only while there are any, so that an idle stream has none.
     """
 
-    __slots__ = ("_done", "_ending", "_headers", "_keep_alive", "_send", "_task", "_waiting", "silent_steps")
+    __slots__ = ("_done", "_ending", "_headers", "_keep_alive", "_send", "_task", "_waiting", "sent", "silent_steps")
 
     def __init__(self, send: Send, headers: Headers, keep_alive: KeepAlive) -> None:
         self._send = send
@@ -101,6 +119,8 @@ class EventStream:
         self._done: asyncio.Future[None] | None = None
         """Done when the stream has ended; None until it is started."""
         self._task: asyncio.Task[None] | None = None
+        self.sent = 0
+        """The number of events that were sent."""
         self.silent_steps = 0
 
     @property
@@ -171,6 +191,7 @@ class EventStream:
         self.silent_steps = 0
         if self._task is None and self._done is not None and not self._done.done():
             self._task = asyncio.get_running_loop().create_task(self._write())
+            self._keep_alive.writing[self] = -1
 
     async def _write(self) -> None:
         try:
@@ -179,6 +200,7 @@ class EventStream:
                 await self._send({"type": "http.response.start", "status": 200, "headers": headers})
             while self._waiting:
                 await self._send({"type": "http.response.body", "body": self._waiting.take(), "more_body": True})
+                self.sent += 1
             if self._ending:
                 await self._send({"type": "http.response.body", "body": b""})
                 self._close()
@@ -188,6 +210,7 @@ class EventStream:
             self._close(error)
         finally:
             self._task = None
+            self._keep_alive.writing.pop(self, None)
 
     def _close(self, error: Exception | None = None) -> None:
         """Accept and write nothing more."""

@@ -46,6 +46,11 @@ class IPostedRequest(Protocol):
     """A posted message that waits for its response."""
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the connection; to ask for the running one takes a system call before Python 3.12."""
+        ...
+
+    @property
     def send(self) -> Send:
         """Sends the response in the messages of ASGI."""
         ...
@@ -84,6 +89,11 @@ class AsgiRequest(NamedTuple):
     send: Send
     client: Sequence[Any] | None
     disconnected: bool = False
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop in which the application runs."""
+        return asyncio.get_running_loop()
 
     def write_reply(self, status: int, body: bytes) -> bool:
         """Leave the reply to `send`."""

@@ -197,7 +197,7 @@ Record: TypeAlias = AuditRecord | AuditCallRecord
 
 
 def plain_record(record: Record) -> AuditRecord:
-    """Give a record in the form that sinks of the container get."""
+    """Return a record in the form that sinks of the container get."""
     return record.plain() if isinstance(record, AuditCallRecord) else record
 
 

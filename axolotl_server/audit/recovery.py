@@ -90,11 +90,11 @@ class Unfinished(dict[str, Start | Record]):
             self[call_id] = record
 
     def starts(self) -> list[Start]:
-        """Give the starts of the calls."""
+        """Return the starts of the calls."""
         return [one if isinstance(one, Start) else _start_of(plain_record(one)) for one in self.values()]
 
     def readable(self) -> list[Start]:
-        """Give the calls as a line can hold them: without lone surrogates, which UTF-8 cannot encode."""
+        """Return the calls as a line can hold them: without lone surrogates, which UTF-8 cannot encode."""
         return [Start(**without_surrogates(msgspec.structs.asdict(start))) for start in self.starts()]
 
     def make_endings(self) -> list[AuditRecord]:

@@ -130,16 +130,18 @@ class AuthDiagnosis:
         return None
 
     async def _check_keys(self, issuer: str) -> str | None:
-        from axolotl_server.authentication.signing_keys import FileKeys, UrlKeys, usable_keys
+        from axolotl_server.authentication.signing_keys import FileKeys, UrlKeys, keys_url, usable_keys
 
         settings = self._settings
         if settings.hmac_secret is not None:
             return f"a shared secret for {', '.join(settings.signing_algorithms)}"
-        url = settings.jwks_url or self._metadata.get(issuer, {}).get("jwks_uri")
+        metadata = self._metadata.get(issuer)
         if settings.jwks_file is not None:
             loaded = await FileKeys(settings.jwks_file, settings.fetch_max_bytes).load()
-        elif isinstance(url, str):
-            loaded = await UrlKeys(self._fetcher, url).load()
+        elif settings.jwks_url is not None:
+            loaded = await UrlKeys(self._fetcher, settings.jwks_url).load()
+        elif metadata is not None:
+            loaded = await UrlKeys(self._fetcher, keys_url(issuer, metadata)).load()
         else:
             return None
         keys = usable_keys(loaded.get("keys"))
@@ -213,7 +215,8 @@ class AuthDiagnosis:
         issuer, metadata = next(iter(self._metadata.items()))
         dynamic = isinstance(metadata.get("registration_endpoint"), str)
         documents = metadata.get("client_id_metadata_document_supported") is True
-        pkce = "S256" in (metadata.get("code_challenge_methods_supported") or ())
+        methods = metadata.get("code_challenge_methods_supported")
+        pkce = isinstance(methods, list) and "S256" in methods
         ways = [
             *(["dynamic registration"] if dynamic else []),
             *(["client ID metadata documents"] if documents else []),
@@ -280,7 +283,7 @@ def _faults_of_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) 
             hint = "; it has client_id only, as those of Cognito do: request the token for a resource"
         yield _Problem(f"the token has no aud, so it could be for any server{hint}", "audiences")
         return
-    audiences = [audience] if isinstance(audience, str) else audience
+    audiences = audience if isinstance(audience, list) else [audience]
     if {*map(canonical, map(str, audiences))}.isdisjoint(map(canonical, settings.accepted_audiences)):
         yield _Problem(
             f"aud is {', '.join(map(str, audiences))}, the settings accept {', '.join(settings.accepted_audiences)}: "
@@ -297,7 +300,7 @@ def _faults_of(key: Mapping[str, Any], algorithms: tuple[str, ...]) -> Iterator[
     wanted = (
         [key["alg"]] if "alg" in key else [one for one in algorithms if one[:2] in _FAMILIES.get(key.get("kty"), ())]
     )
-    if not {*wanted} & {*algorithms}:
+    if not any(one in algorithms for one in wanted):
         yield f"{name} is for {key.get('alg', key.get('kty'))}, which is not in algorithms"
         return
     try:

@@ -58,7 +58,7 @@ class HttpFetcher:
     async def _fetch(self, method: str, url: str, **content: Any) -> dict[str, Any]:
         try:
             return msgspec.json.decode(await self._send(method, url, self._read, **content), type=dict[str, Any])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise Unavailable(f"{_without_secrets(url)} answered with something that is not a JSON object") from None
 
     async def _send(self, method: str, url: str, read: "_Read[ResponseT]", **content: Any) -> ResponseT:
@@ -121,5 +121,8 @@ class HttpFetcher:
 
 def _without_secrets(url: str) -> str:
     """Leave out the parts of a URL that may be secret: the user, the password and the query."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is not a URL"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

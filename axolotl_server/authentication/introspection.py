@@ -21,6 +21,8 @@ _MAX_REFUSED: Final = 1000
 _REFUSED_SECONDS: Final = 5.0
 _MAX_WAITING: Final = 1000
 MAX_RUNNING: Final = 20
+_MAX_SHARE: Final = 0.75
+"""The share of the running queries that one sender may have, so that there is room for others at once."""
 
 
 class _Query:
@@ -58,11 +60,11 @@ class _FairQueue:
         self.remove(oldest)
         return oldest
 
-    def take(self) -> _Query | None:
-        """Take the next query; its sender is the last one to have another turn."""
-        if not self._by_sender:
+    def take(self, may_run: Callable[[str], bool]) -> _Query | None:
+        """Take the next query of a sender that may run one; this sender is the last one to have another turn."""
+        sender = next(filter(may_run, self._by_sender), None)
+        if sender is None:
             return None
-        sender = next(iter(self._by_sender))
         queries = self._by_sender.pop(sender)
         _, query = queries.popitem()
         self._length -= 1
@@ -111,7 +113,8 @@ class IntrospectionVerifier(ITokenVerifier):
         self._monotonic = monotonic
         self._queries: dict[bytes, _Query] = {}
         self._queue = _FairQueue(max_waiting)
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], str] = {}
+        """The queries that the issuer is asked about, with their senders."""
         self._refused: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
         """When recent refusals expire, and their reasons: repeated invalid tokens do not cause more queries."""
 
@@ -131,7 +134,7 @@ class IntrospectionVerifier(ITokenVerifier):
 
     async def close(self) -> None:
         """Cancel all queries and close all connections."""
-        while (waiting := self._queue.take()) is not None:
+        while (waiting := self._queue.take(lambda sender: True)) is not None:
             waiting.answer.cancel()
         for task in tuple(self._running):
             task.cancel()
@@ -149,13 +152,16 @@ class IntrospectionVerifier(ITokenVerifier):
         return query
 
     def _run_next(self) -> None:
-        while len(self._running) < self._max_running and (query := self._queue.take()) is not None:
+        while len(self._running) < self._max_running and (query := self._queue.take(self._may_run)) is not None:
             task = asyncio.get_running_loop().create_task(self._run(query))
-            self._running.add(task)
+            self._running[task] = query.sender
             task.add_done_callback(self._ended)
 
+    def _may_run(self, sender: str) -> bool:
+        return [*self._running.values()].count(sender) < max(1, self._max_running * _MAX_SHARE)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        del self._running[task]
         if not task.cancelled():
             self._run_next()
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -46,17 +46,7 @@ class DiscoveredKeys:
         metadata = await self._metadata()
         if not isinstance(issuer := metadata.get("issuer"), str) or canonical(issuer) != canonical(self._issuer):
             raise Unavailable(f"the metadata of {self._issuer} names another issuer")
-        return await self._fetcher.get(self._keys_url(metadata.get("jwks_uri")))
-
-    def _keys_url(self, found: Any) -> str:
-        """Check the URL in the metadata: another machine must not send this server to its own services."""
-        try:
-            url = check_url(found if isinstance(found, str) else "")
-        except ValueError:
-            raise Unavailable(f"the metadata of {self._issuer} has no jwks_uri, or not an https URL") from None
-        if is_loopback(urlsplit(url).hostname or "") and not is_loopback(urlsplit(self._issuer).hostname or ""):
-            raise Unavailable(f"the jwks_uri in the metadata of {self._issuer} is on this machine")
-        return url
+        return await self._fetcher.get(keys_url(self._issuer, metadata))
 
     async def _metadata(self) -> dict[str, Any]:
         *others, last = metadata_urls(self._issuer)
@@ -105,6 +95,18 @@ def metadata_urls(issuer: str) -> tuple[str, str, str]:
         f"{root}/openid-configuration{path}",
         f"{parts.scheme}://{parts.netloc}{path}/.well-known/openid-configuration",
     )
+
+
+def keys_url(issuer: str, metadata: Mapping[str, Any]) -> str:
+    """Return the URL of the keys in the metadata: another machine must not send this server to its own services."""
+    found = metadata.get("jwks_uri")
+    try:
+        url = check_url(found if isinstance(found, str) else "")
+    except ValueError:
+        raise Unavailable(f"the metadata of {issuer} has no jwks_uri, or not an https URL") from None
+    if is_loopback(urlsplit(url).hostname or "") and not is_loopback(urlsplit(issuer).hostname or ""):
+        raise Unavailable(f"the jwks_uri in the metadata of {issuer} is on this machine")
+    return url
 
 
 _MAX_KEYS: Final = 64

@@ -114,7 +114,7 @@ class Authorization:
         return not self.only_scopes or bool(subject_of(spec).feature.scopes)
 
     def passed(self, principal: Principal, spec: FeatureSpec) -> GuardVerdict | None:
-        """Give the verdict if the rules of the settings allow access and no scope is missing, without waiting.
+        """Return the verdict if the rules of the settings allow access and no scope is missing, without waiting.
 
         A tool may change its scopes at any time, so they are compared with every call.
         """
@@ -210,7 +210,7 @@ def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
 
 
 def subject_of(spec: FeatureSpec) -> FeatureSpec:
-    """Give the feature whose permission a call needs: that of a completion is the completed feature."""
+    """Return the feature whose permission a call needs: that of a completion is the completed feature."""
     if spec.kind != "completion":
         return spec
     return spec.feature.owner if isinstance(spec.feature, CompletionFeature) else spec

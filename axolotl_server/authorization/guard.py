@@ -80,7 +80,7 @@ class Guard:
     ) -> bytes | None:
         """Ask for a decision, and run the method or end the request with an error."""
         if self._authorization.is_async:
-            waiting = _Undecided()
+            waiting = _WaitingRequest()
             with _registered(waiting, request):
                 denial = await self._decide(feature_method, spec, request)
             if waiting.reason is not None:
@@ -97,7 +97,7 @@ class Guard:
             request.verdict = None  # the error refers to the request, which the garbage collector does not track
 
     async def _decide(self, feature_method: FeatureMethod, spec: FeatureSpec, request: Request) -> Denial | None:
-        """Give the error that ends a request, None if it is allowed."""
+        """Return the error that ends a request, None if it is allowed."""
         decision = await self._authorization.decide(request.exchange.principal, spec)
         if decision.allowed is True:
             return None
@@ -112,7 +112,7 @@ class Guard:
         Where a decision takes time, one is made anyway: the time must not tell a denied feature from a missing one.
         """
         other = self._any_spec() if self._authorization.is_async else None
-        waiting = _Undecided()
+        waiting = _WaitingRequest()
         with _registered(waiting, request):
             error = await feature_method.not_found(request)
             if other is not None:
@@ -150,7 +150,7 @@ async def _pass_layers(target: RequestTarget, request: Request) -> None:
         await binding.invoke(ToolCall(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
 
 
-def _registered(waiting: "_Undecided", request: Request) -> AbstractContextManager[None]:
+def _registered(waiting: "_WaitingRequest", request: Request) -> AbstractContextManager[None]:
     """Let the client cancel a request that waits for a decision; its method refuses an ID that is in use."""
     connection, request_id = request.connection, request.head.id
     assert request_id is not UNSET
@@ -159,7 +159,7 @@ def _registered(waiting: "_Undecided", request: Request) -> AbstractContextManag
     return connection.running(request_id, waiting)
 
 
-class _Undecided:
+class _WaitingRequest:
     """A request that waits for the decision of the authorizer."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ class _Undecided:
         self.reason = self.reason or reason
 
     def answer(self) -> bytes | None:
-        """Give no answer to a caller that has left; for others, raise InternalError."""
+        """Return no answer for a caller that has left; for others, raise InternalError."""
         if self.reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
             return None
         meta = {"reason": "shutdown", "retryAfterMs": 1000}
@@ -197,7 +197,7 @@ class ResourceWatch:
         return tuple(uri for uri in uris if uri in found and allowed[found[uri]])
 
     def audience_of(self, uri: str, parents: frozenset[str]) -> frozenset[str]:
-        """Give the URIs whose subscribers are notified of a change: the URI, and parents that are the same resource.
+        """Return the URIs whose subscribers are notified of a change: the URI, and parents that are the same resource.
 
         A subscriber of a directory is notified of its files if one template matches both. Another resource could be one
         that the subscriber may not read.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import name_pattern
+from axolotl_core.names import is_within_toolset, name_pattern
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.tools.tool import ITool, ToolAnnotations
@@ -67,7 +67,7 @@ def _what_conditions(what: What) -> Iterator[Condition[FeatureSpec]]:
         yield Condition(lambda spec: spec.kind in kinds, lambda spec: f"the kind is not one of {_listed(kinds)}")
     if toolsets is not None:
         yield Condition(
-            lambda spec: _is_within(spec.toolset, toolsets),
+            lambda spec: spec.toolset is not None and is_within_toolset(spec.toolset, toolsets),
             lambda spec: f"the {spec.kind} is in none of the tool sets {_listed(toolsets)}",
         )
     if tags is not None:
@@ -108,7 +108,7 @@ def _annotated(word: str, expected: bool, judge: Callable[[ToolAnnotations], boo
 
 
 def _annotations_of(spec: FeatureSpec) -> ToolAnnotations | None:
-    """Give the annotations of a tool; a method of an extension counts as a tool without any."""
+    """Return the annotations of a tool; a method of an extension counts as a tool without any."""
     if spec.kind == "extension":
         return ToolAnnotations()
     return cast("ITool[Any, Any]", spec.feature).annotations if spec.kind == "tool" else None
@@ -116,10 +116,6 @@ def _annotations_of(spec: FeatureSpec) -> ToolAnnotations | None:
 
 def _is_destructive(annotations: ToolAnnotations) -> bool:
     return annotations.read_only is not True and annotations.destructive is not False
-
-
-def _is_within(toolset: str | None, expected: Collection[str]) -> bool:
-    return toolset is not None and any(f"{toolset}.".startswith(f"{name}.") for name in expected)
 
 
 def _listed(words: Collection[str]) -> str:
@@ -183,7 +179,7 @@ class DefaultAuthorizer(IAuthorizer):
         return self._default
 
     def profile(self, principal: Principal) -> Hashable:
-        """Give a value that all decisions depend on: principals with equal profiles get equal decisions."""
+        """Return a value that all decisions depend on: principals with equal profiles get equal decisions."""
         return tuple(rule.concerns(principal) for rule in self._rules)
 
     def examine(self, principal: Principal, spec: FeatureSpec) -> list[RuleMatch]:
@@ -196,7 +192,7 @@ class DefaultAuthorizer(IAuthorizer):
         return [one.rule.name for one in self._rules if not any(map(one.covers, known))]
 
     def unreachable(self, specs: Iterable[FeatureSpec]) -> list[FeatureSpec]:
-        """Give the features that nobody may use, because the default denies them and no rule allows them."""
+        """Return the features that nobody may use, because the default denies them and no rule allows them."""
         if self._default.allowed:
             return []
         return [spec for spec in specs if not any(rule.decision.allowed for rule in self._rules_for(spec))]

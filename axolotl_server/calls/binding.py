@@ -195,7 +195,7 @@ class Binder:
             raise ConfigurationError(f"{kind.title()} {name!r} cannot be compiled: {error}") from error
 
     def _limits_of(self, feature: IFeature, coerce: bool, overrides: ToolOverrides, toolset: str | None) -> Limits:
-        """Give the first value that is set: by the operator for the feature or its set, by the feature, by default."""
+        """Return the effective limits: the operator comes first, then the feature, then the defaults."""
         of_set = self._settings.toolsets.get(toolset or "", _NO_SET_OVERRIDES)
         default = self._settings.limits
         ceiling = _first(overrides.max_timeout_seconds, of_set.max_timeout_seconds, feature.max_timeout_seconds)

@@ -83,7 +83,7 @@ class InFlight(dict[ToolCall, None]):
         self._count()
 
     def refusal(self, call: ToolCall, connection: Connection | None) -> Overloaded | None:
-        """Give the error for a call that cannot run now; None if it can run and is about to be added."""
+        """Return the error for a call that cannot run now; None if it can run and is about to be added."""
         if len(self) >= self.free_capacity:
             message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
         elif self._shares.admit(call, self):
@@ -177,8 +177,7 @@ class InFlight(dict[ToolCall, None]):
         for call in calls:
             self._watched.add(call)
             self.has_watchers = True
-            request = call.caller
-            assert isinstance(request, Request)
+            request = _request_of(call)
             request.exchange.watch(call if request.era.cancel_on_disconnect else None)
 
 
@@ -218,7 +217,7 @@ class FeatureMethod(ABC):
         return MethodNotFound(f"Method not found: {request.head.method}")
 
     async def checked(self, target: RequestTarget, request: Request) -> Binding[Any]:
-        """Give the binding of a target, or raise the ProtocolError that ends the request before anything runs."""
+        """Return the binding of a target, or raise the ProtocolError that ends the request before anything runs."""
         if target.binding is None:
             raise await self.not_found(request)
         return target.binding
@@ -269,7 +268,7 @@ class FeatureMethod(ABC):
                     return request.era.input_required(request, call)  # even if the code handled the question itself
                 result: bytes = binding.encode(output, request)
                 return result
-            return self._reply_to_stopped(call, task, request)
+            return self._reply_unless_abandoned(call, task, request)
         except BaseException as error:
             return await self._reply_to_error(error, call, task, cancelling)
         finally:
@@ -337,7 +336,7 @@ class FeatureMethod(ABC):
         if call.scope is not None:
             call.failure = error
         if call.cancelled:
-            return self._reply_to_stopped(call, task, request)
+            return self._reply_unless_abandoned(call, task, request)
         if isinstance(error, ProtocolError):
             return self.reply_to_protocol_error(error, request)
         if isinstance(error, Detached):
@@ -351,7 +350,7 @@ class FeatureMethod(ABC):
                 error = problem
         return self.reply_to_failure(error if isinstance(error, ToolError) else hide(error, call), request)
 
-    def _reply_to_stopped(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
+    def _reply_unless_abandoned(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
         task.uncancel()
         return None if call.abandoned else self._reply_to_stop(call, request)
 

@@ -1,6 +1,7 @@
 """Channels between a client and a server: in memory, or over one shared stream of messages."""
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -8,17 +9,17 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from axolotl_core.protocol.identity import Principal, RequestId
+from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode, notification
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.messages.flow_control import MAX_WAITING_BYTES, Backlog
 from axolotl_server.transports.stream_exchange import StreamExchange
 
 Message: TypeAlias = dict[str, Any]
 """A decoded JSON-RPC message."""
 
-SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
-_CROWDED: Final = 1000
-"""How many messages may wait for their reader before no more are read from a connection."""
+_log: Final = logging.getLogger("axolotl")
 
 
 class InvalidReply(ConnectionError):
@@ -26,35 +27,76 @@ class InvalidReply(ConnectionError):
 
 
 class Inbox:
-    """The messages that arrived for a request, or the error that ended its stream."""
+    """The messages that arrived for a request, or the error that ended its stream.
+
+    If too many notifications are unread, `put` drops the oldest, and `put_when_room` waits.
+    """
 
     def __init__(self) -> None:
-        self._queue: asyncio.Queue[Message | Exception | None] = asyncio.Queue()
+        self._waiting: Backlog[Message | Exception | None] = Backlog()
+        self._question_bytes = 0
+        self._warn_at = 1
+        self._arrived = asyncio.Event()
         self._taken = asyncio.Event()
         self.is_complete = False
         """Whether the last message has arrived: the response, or an error."""
 
     def put(self, message: Message | Exception | None) -> None:
-        """Add a message or an error; None means that the client was closed."""
-        self.is_complete = self.is_complete or not isinstance(message, dict) or "method" not in message
-        self._queue.put_nowait(message)
+        """Add a message or an error; None means that the client was closed. Too many questions are an error."""
+        if not isinstance(message, dict) or "method" not in message:
+            self.is_complete = True
+            self._waiting.put(message)
+        elif self.is_complete:
+            return  # nobody reads it
+        elif "id" in message:
+            self._put_question(message)
+        else:
+            self._waiting.put(message, droppable_bytes=_size(message))
+            self._warn()
+        self._arrived.set()
+
+    async def put_when_room(self, message: Message) -> None:
+        """Add a message when there is room for it. Only a reader whose stream carries nothing else may wait."""
+        while "method" in message and not self._waiting.has_room(_size(message)):
+            self._taken.clear()
+            await self._taken.wait()
+        self.put(message)
 
     async def take(self) -> Message | Exception | None:
         """Wait for the next message."""
-        message = await self._queue.get()
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        message = self._waiting.take()
+        if isinstance(message, dict) and "method" in message and "id" in message:
+            self._question_bytes -= _size(message)
         self._taken.set()
         return message
 
-    async def wait_for_room(self) -> None:
-        """Wait until few messages are unread, so that a server cannot fill the memory."""
-        while self._queue.qsize() > _CROWDED:
-            self._taken.clear()
-            await self._taken.wait()
-
     def rest(self) -> list[Message]:
         """Take all unread messages."""
-        waiting = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
-        return [message for message in waiting if isinstance(message, dict)]
+        waiting = [message for message in self._waiting if isinstance(message, dict)]
+        self._waiting.clear()
+        return waiting
+
+    def _put_question(self, message: Message) -> None:
+        size = _size(message)
+        if self._question_bytes and self._question_bytes + size > MAX_WAITING_BYTES:
+            self.put(InvalidReply(f"The server sent more than {MAX_WAITING_BYTES} bytes of questions without waiting"))
+            return
+        self._question_bytes += size
+        self._waiting.put(message)
+
+    def _warn(self) -> None:
+        """Report the first dropped notification, then ten times as many, and so on."""
+        dropped = self._waiting.dropped
+        if dropped >= self._warn_at:
+            self._warn_at = 10 * dropped
+            _log.warning("a server sends more than this client reads; notifications dropped so far: %d", dropped)
+
+
+def _size(message: Message) -> int:
+    return len(encode(message))
 
 
 class IStream(ABC):

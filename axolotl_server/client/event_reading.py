@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _USUAL_RETRY_SECONDS: Final = 1.0
+_MIN_RETRY_SECONDS: Final = 0.1
 _MAX_RETRY_SECONDS: Final = 30.0
 
 
@@ -135,7 +136,7 @@ class StreamReceiver:
     async def _receive(self, event: ServerEvent) -> None:
         self.last_id = event.id or self.last_id
         if event.retry_milliseconds is not None:
-            self.retry_seconds = min(event.retry_milliseconds / 1000, _MAX_RETRY_SECONDS)
+            self.retry_seconds = min(max(event.retry_milliseconds / 1000, _MIN_RETRY_SECONDS), _MAX_RETRY_SECONDS)
         if event.data:
             self._reconnects = 0
             for message in read_messages(event.data):
@@ -147,8 +148,7 @@ class StreamReceiver:
             if message.get("id") != self.request_id:
                 return  # a response to somebody else
             self.is_done = True
-        self._inbox.put(message)
-        await self._inbox.wait_for_room()
+        await self._inbox.put_when_room(message)
 
     def count_reconnect(self) -> None:
         """Count an attempt to resume the stream; raises ConnectionError if it is not possible."""

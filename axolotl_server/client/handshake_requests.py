@@ -19,6 +19,7 @@ from axolotl_server.client.outcomes import (
     answer_to,
 )
 from axolotl_server.client.requests import MAX_ROUNDS, Listening, OnNotification, Received, Requests, task_id_in
+from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.methods.subscriptions import Listable
 
 _KEYS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
@@ -45,7 +46,7 @@ class HandshakeRequests(Requests):
         self._starting = asyncio.Lock()
         self._log_level: str | None = None
         self._asked = dict.fromkeys(_KEYS, 0)
-        self._listeners: list[Inbox] = []
+        self._listeners: list[_Changes] = []
         self._replies: set[asyncio.Future[None]] = set()
         channel.unclaimed = self._hand_out
 
@@ -100,15 +101,14 @@ class HandshakeRequests(Requests):
             f"{kind}ListChanged": True for kind in lists if (offered.get(kind) or {}).get("listChanged")
         }
         await self._channel.listen()
-        inbox = Inbox()
+        inbox = _Changes({f"notifications/{kind}/list_changed" for kind in lists}, uris)
         self._listeners.append(inbox)
-        methods = {f"notifications/{kind}/list_changed" for kind in lists}
         try:
             for uri in uris:
                 await self.send("resources/subscribe", {"uri": uri})
             if uris:
                 accepted["resourceSubscriptions"] = list(uris)
-            yield Listening(lambda: _next_change(inbox, methods, uris), accepted)
+            yield Listening(inbox.next, accepted)
         finally:
             self._listeners.remove(inbox)
             with suppress(ConnectionError, RemoteError):
@@ -197,6 +197,8 @@ class HandshakeRequests(Requests):
         if waiting is not None:
             waiting.inbox.put(message)
             return
+        if len(self._replies) >= MAX_WAITING:
+            return  # the server asks faster than it takes answers
         replying = asyncio.ensure_future(self._refuse(Received(message["method"], {}, message["id"])))
         self._replies.add(replying)
         replying.add_done_callback(self._replies.discard)
@@ -211,11 +213,25 @@ class HandshakeRequests(Requests):
                 await self._channel.send({"jsonrpc": "2.0", "id": received.id, "error": error})
 
 
-async def _next_change(inbox: Inbox, methods: Collection[str], uris: Collection[str]) -> Received | None:
-    """Wait for a change that was asked for."""
-    while isinstance(message := await inbox.take(), dict):
-        params = message.get("params") or {}
-        is_update = message["method"] == "notifications/resources/updated" and params.get("uri") in uris
-        if message["method"] in methods or is_update:
-            return Received(message["method"], params)
-    return None
+class _Changes(Inbox):
+    """The changes that were asked for; other notifications take no room."""
+
+    def __init__(self, methods: Collection[str], uris: Collection[str]) -> None:
+        super().__init__()
+        self._methods = methods
+        self._uris = uris
+
+    def put(self, message: Message | Exception | None) -> None:
+        if message is None or isinstance(message, Exception) or self._is_wanted(message):
+            super().put(message)
+
+    async def next(self) -> Received | None:
+        """Wait for the next change; None if the client was closed."""
+        message = await self.take()
+        return Received(message["method"], message.get("params") or {}) if isinstance(message, dict) else None
+
+    def _is_wanted(self, message: Message) -> bool:
+        if message["method"] != "notifications/resources/updated":
+            return message["method"] in self._methods
+        uri = (message.get("params") or {}).get("uri")  # the resource itself, or one below it
+        return any(f"{uri}/".startswith(f"{watched.rstrip('/')}/") for watched in self._uris)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import HeaderParameter, header_parameters
 from axolotl_core.protocol.identity import RequestId
+from axolotl_core.protocol.messages import TARGET_MEMBERS
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_server.client.channel import IDuplexChannel, Inbox, InvalidReply, IStream, Message, read_messages
@@ -19,7 +20,6 @@ from axolotl_server.urls import is_loopback
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
 
-_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _CLOSING_SECONDS: Final = 2.0
 _MAX_ERROR_BYTES: Final = 64 * 1024
 _MAX_KNOWN_TOOLS: Final = 10_000
@@ -162,8 +162,10 @@ class HttpChannel(IDuplexChannel):
             if last_event_id is not None:
                 headers["Last-Event-ID"] = last_event_id
         content = None if message is None else encode(message)
+        # The IDs of sessions and events are the server's, which need not be ASCII.
+        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
         try:
-            async with self._http.stream(method, self._url, content=content, headers=headers) as response:
+            async with self._http.stream(method, self._url, content=content, headers=encoded) as response:
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise InvalidReply("The server answered in an encoding that was not requested")
                 yield response
@@ -196,7 +198,7 @@ class HttpChannel(IDuplexChannel):
     def _mirrored(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
         """Make the headers that repeat parts of a stateless request."""
         headers = {"Mcp-Method": method}
-        name = params.get("taskId") if method.startswith("tasks/") else params.get(_NAMED_BY.get(method, ""))
+        name = params.get(TARGET_MEMBERS.get(method, ""))
         if isinstance(name, str):
             headers["Mcp-Name"] = _header_value(name)
         for parameter in self._parameters.get(str(name), ()) if method == "tools/call" else ():
@@ -217,8 +219,7 @@ class HttpChannel(IDuplexChannel):
     def _refusal(self, response: "Response") -> HttpStatusError:
         status = response.status_code
         if 300 <= status < 400:
-            place = urlsplit(response.headers.get("location", ""))
-            where = place._replace(query="", fragment="", netloc=place.netloc.rpartition("@")[2]).geturl()
+            where = _without_secrets(response.headers.get("location", ""))
             return HttpStatusError(status, f"{self._place} redirects to {where!r}, which is not followed: use that URL")
         explanation = {
             401: "rejects the token" if self._token else "requires a token",
@@ -316,6 +317,15 @@ async def _read_body(response: "Response", max_bytes: int) -> bytes:
         if len(body) > max_bytes:
             raise InvalidReply(f"The server sent more than {max_bytes} bytes")
     return bytes(body)
+
+
+def _without_secrets(location: str) -> str:
+    """Leave out the parts of an address that may be secret; all of it if it is malformed."""
+    try:
+        place = urlsplit(location)
+    except ValueError:
+        return ""
+    return place._replace(query="", fragment="", netloc=place.netloc.rpartition("@")[2]).geturl()
 
 
 def _media_type(response: "Response") -> str:

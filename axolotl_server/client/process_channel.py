@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from axolotl_server.client.channel import InvalidReply, SharedChannel, read_messages
+from axolotl_server.client.channel import InvalidReply, Message, SharedChannel, read_messages
 
 _EXIT_SECONDS: Final = 5.0
 _KILL_SECONDS: Final = 2.0
@@ -25,6 +25,11 @@ class LineChannel(SharedChannel):
         self._end: ConnectionError | None = None
         """Why nothing is read any more."""
         self._reading = asyncio.create_task(self._read())
+
+    async def send(self, message: Message) -> None:
+        if self._writer.transport.get_write_buffer_size() > self._max_message_bytes:
+            raise ConnectionError(f"The server does not read its input: over {self._max_message_bytes} bytes wait")
+        await super().send(message)
 
     def write(self, data: bytes) -> None:
         if self._end is not None or self._writer.is_closing():

@@ -41,6 +41,8 @@ class Conversation:
         self._begun = False
         self._ended = False
         self.result: Any = None
+        self.takes_unclaimed = False
+        """Whether it gets messages that belong to no request, such as log messages."""
 
     def begin(self, method: str, params: Mapping[str, Any]) -> None:
         """Send the request."""
@@ -193,6 +195,7 @@ class Requests(ABC):
         """Send one request and wait for its result."""
         listeners = {"notifications/progress": on_progress, "notifications/message": on_log}
         async with self.conversation() as conversation:
+            conversation.takes_unclaimed = True
             meta = self._meta(params.get("_meta"))
             if on_progress is not None:
                 meta.setdefault("progressToken", conversation.request_id)
@@ -222,9 +225,10 @@ class Requests(ABC):
         """Answer a request of the server."""
 
     def _hand_out(self, message: Message) -> None:
-        """Give a message that belongs to no request, such as a log message, to all of them."""
+        """Give a message that belongs to no request, such as a log message, to all that wait for a result."""
         for conversation in self._open.values():
-            conversation.inbox.put(message)
+            if conversation.takes_unclaimed:
+                conversation.inbox.put(message)
 
     async def _abandon(self, conversation: Conversation) -> None:
         """Close a conversation, and cancel the task that its request may have become."""

@@ -6,7 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from axolotl_core.protocol import codes
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.messages import (
+    CLIENT_CAPABILITIES_KEY,
+    LOG_LEVEL_KEY,
+    PROTOCOL_VERSION_KEY,
+    SERVER_INFO_KEY,
+)
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
 from axolotl_server.client.channel import IChannel, IDuplexChannel, InvalidReply, Message
 from axolotl_server.client.outcomes import Answering, RemoteError, ServerDescription, TaskCancelled, answers_to
@@ -25,7 +30,6 @@ from axolotl_server.client.requests import (
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from axolotl_server.methods.subscriptions import Listable
 
-_SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
 _POLL_SECONDS: Final = 1.0
 _MIN_POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 60.0
@@ -48,7 +52,7 @@ class StatelessRequests(Requests):
 
     async def describe(self) -> ServerDescription:
         result = await self.send("server/discover", {})
-        info = result.get("_meta", {}).get(_SERVER_INFO_KEY, {})
+        info = result.get("_meta", {}).get(SERVER_INFO_KEY, {})
         return ServerDescription.of(self.revision.name, info, result)
 
     async def finish(

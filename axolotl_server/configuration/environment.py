@@ -13,7 +13,15 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
 from axolotl_server.configuration.origins import Locate, Origin, SecretValues, Source, SourceValues, combine, file_name
 from axolotl_server.configuration.secret_files import UnreadableFile, read_small
-from axolotl_server.configuration.settings_shape import below, fields_of, is_list, is_table, keys_of, tables_in
+from axolotl_server.configuration.settings_shape import (
+    below,
+    fields_of,
+    is_list,
+    is_nullable,
+    is_table,
+    keys_of,
+    tables_in,
+)
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -52,21 +60,17 @@ def read_env_file(path: Path) -> EnvFile:
     for binding in parse_stream(StringIO(text)):
         if binding.error or binding.value is None:
             findings += _unreadable_line(path, binding)
-        elif binding.key is not None and _is_our_line(binding.key):
+        elif binding.key is not None and _is_ours(binding.key):
             variables[binding.key], lines[binding.key] = binding.value, _line(binding)
     if findings:
         raise ConfigurationError(*findings)
     return EnvFile(path, variables, lines)
 
 
-def _is_our_line(text: str) -> bool:
-    return text.upper().startswith(_PREFIX)
-
-
 def _unreadable_line(path: Path, binding: "Binding") -> list[str]:
     """Report our own lines only, because other programs may read the file too, and hide their text."""
     written = binding.original.string.strip().removeprefix("export ").lstrip(" '\"")
-    if not _is_our_line(written):
+    if not _is_ours(written):
         return []
     place = f"{file_name(path)}:{_line(binding)}"
     return [f"{place} cannot be read: write lines such as AXOLOTL_HTTP__PORT=9000, and put text with spaces in quotes"]
@@ -122,8 +126,9 @@ def _with_delimiter(name: str) -> str | None:
     return None
 
 
-def _is_ours(name: str) -> bool:
-    return name.upper().startswith(_PREFIX)
+def _is_ours(text: str) -> bool:
+    """Tell whether the name of a variable, or a line that begins with one, has our prefix."""
+    return text.upper().startswith(_PREFIX)
 
 
 def _setting_of(name: str) -> list[str]:
@@ -147,6 +152,8 @@ def _is_json(keys: list[str], text: str) -> bool:
     for key in parents:
         table = below(table, key)
     annotation = below(table, last)
+    if text == "null":
+        return is_nullable(annotation)
     # What looks like the name of a tool may be a misspelled setting, which is text.
     may_be_misspelled = last not in fields_of(table) and not text.lstrip().startswith("{")
     return is_list(annotation) or (is_table(annotation) and not may_be_misspelled)

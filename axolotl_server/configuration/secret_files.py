@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike, fspath
@@ -19,13 +20,29 @@ class UnreadableFile(Exception):
     """A file cannot be read. The text says why and shows nothing of the content."""
 
 
-def read_small(path: Path, max_bytes: int) -> str:
-    """Read a regular UTF-8 file of limited size; raises UnreadableFile if that is not possible."""
+def is_trusted(found: os.stat_result) -> bool:
+    """Tell whether a file or directory belongs to this user or to root: nobody else has chosen its content."""
+    return sys.platform == "win32" or found.st_uid in (os.geteuid(), 0)
+
+
+def read_small(path: Path, max_bytes: int, *, is_private: bool = False) -> str:
+    """Read a regular UTF-8 file of limited size; raises UnreadableFile if that is not possible.
+
+    A private file must belong to this user or to root, and nobody else may read it.
+    """
     try:
         # Opening a pipe would block until somebody writes to it.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise UnreadableFile("it is not a regular file")
+            if is_private and not is_trusted(found):
+                raise UnreadableFile(
+                    f"it belongs to another user (ID {found.st_uid}): run this as that user, or use a directory that "
+                    "only you can write to"
+                )
+            if is_private and sys.platform != "win32" and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise UnreadableFile(f"others can use it: run chmod 600 {path}")
             content = file.read(max_bytes + 1)
     except FileNotFoundError:
         raise UnreadableFile("there is no such file") from None

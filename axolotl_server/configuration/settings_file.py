@@ -1,7 +1,5 @@
 """The settings file: `axolotl.toml`, or a table of `pyproject.toml`."""
 
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +10,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
 from axolotl_server.configuration.environment import EnvFile
 from axolotl_server.configuration.origins import Keys, Origin, SecretValues, Source, SourceValues, file_name
+from axolotl_server.configuration.secret_files import is_trusted
 
 _PROJECT_TABLE = ("tool", "axolotl")
 _OWN_KEYS: Final = ("target", "toolset")
@@ -119,9 +118,7 @@ def read_settings_file(path: Path) -> FileSettings:
 
 def _is_own(path: Path) -> bool:
     """Whether this is a file of this user or root."""
-    if not path.is_file():
-        return False
-    return sys.platform == "win32" or path.stat().st_uid in (0, os.getuid())
+    return path.is_file() and is_trusted(path.stat())
 
 
 def _in_project(path: Path) -> FileSettings | None:

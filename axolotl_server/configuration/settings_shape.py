@@ -1,7 +1,7 @@
 """The shape of the settings: which keys exist, and which values they have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, SecretStr
@@ -60,6 +60,11 @@ def is_table(annotation: Any) -> bool:
 def is_list(annotation: Any) -> bool:
     """Tell whether a setting is a list."""
     return any(get_origin(one) in _LISTS for one in _alternatives(annotation))
+
+
+def is_nullable(annotation: Any) -> bool:
+    """Tell whether a setting can be null."""
+    return any(one is NoneType for one in _alternatives(annotation))
 
 
 def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:

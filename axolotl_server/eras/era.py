@@ -56,11 +56,11 @@ class IEra(ABC):
 
     @abstractmethod
     def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        """Give the end of a result that has a `_meta` of its own."""
+        """Return the end of a result that has a `_meta` of its own."""
 
     @abstractmethod
     def cacheable_tail(self, hint: CacheHint) -> bytes:
-        """Give the end of a result that a client may cache."""
+        """Return the end of a result that a client may cache."""
 
     @abstractmethod
     def open_rounds(self, request: "Request", call: "ToolCall") -> None:
@@ -72,15 +72,15 @@ class IEra(ABC):
 
     @abstractmethod
     def code_of(self, error: ProtocolError) -> int:
-        """Give the JSON-RPC code of an error."""
+        """Return the JSON-RPC code of an error."""
 
     @abstractmethod
     def status_of(self, error: ProtocolError) -> int:
-        """Give the HTTP status of an error."""
+        """Return the HTTP status of an error."""
 
 
 def success_member(settings: ProtocolSettings) -> bytes:
-    """Give the member that says in a result that the tool succeeded."""
+    """Return the member that says in a result that the tool succeeded."""
     return b',"isError":false' if settings.is_error == "always" else b""
 
 
@@ -98,7 +98,7 @@ class Eras:
         self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
 
     def named(self, revision: str) -> IEra:
-        """Give the era of a revision that a request was made in."""
+        """Return the era of a revision that a request was made in."""
         return self._by_name[revision]
 
     def negotiate(self, requested: str) -> IEra:

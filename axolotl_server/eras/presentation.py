@@ -29,7 +29,7 @@ from axolotl_core.tools.tool import ToolAnnotations
 
 
 def content_for(block: ContentBlock, revision: Revision) -> ContentBlock:
-    """Give a content block in the form of a revision, or raise TypeError if it is not a content block."""
+    """Return a content block in the form of a revision, or raise TypeError if it is not a content block."""
     if not isinstance(block, BLOCKS):
         raise TypeError(f"{type(block).__name__} is not a content block")
     if revision.icons:
@@ -54,12 +54,12 @@ def _without_meta(block: ContentBlock, revision: Revision) -> ContentBlock:
 
 
 def contents_for(contents: TextResource | BlobResource, revision: Revision) -> TextResource | BlobResource:
-    """Give the contents of a resource in the form of a revision."""
+    """Return the contents of a resource in the form of a revision."""
     return contents if revision.titles else msgspec.structs.replace(contents, meta=None)
 
 
 def annotations_for(annotations: Annotations | None, revision: Revision) -> Annotations | None:
-    """Give annotations in the form of a revision."""
+    """Return annotations in the form of a revision."""
     if annotations is None or revision.titles:
         return annotations
     return msgspec.structs.replace(annotations, last_modified=None)

@@ -31,6 +31,8 @@ from axolotl_core.protocol.messages import (
     LEVELS,
     LOG_LEVEL_KEY,
     PROTOCOL_VERSION_KEY,
+    SERVER_INFO_KEY,
+    TARGET_MEMBERS,
     Head,
     RequestMeta,
 )
@@ -46,14 +48,6 @@ from axolotl_server.settings.calls import ProtocolSettings
 _PREFIX: Final = b"=?base64?"
 _SUFFIX: Final = b"?="
 _WHOLE: Final = re.compile(r"-?[0-9]{1,16}(?:\.0+)?")
-_NAMED_BY: Final = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "tasks/get": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-}
 
 
 def _decoder(member: str) -> msgspec.json.Decoder[Any]:
@@ -62,7 +56,7 @@ def _decoder(member: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(msgspec.defstruct("Message", [("params", params)]))
 
 
-_DECODERS: Final = {member: _decoder(member) for member in ("name", "uri", "taskId")}
+_DECODERS: Final = {member: _decoder(member) for member in set(TARGET_MEMBERS.values())}
 
 
 def check_mirrored(headers: Mapping[bytes, bytes], head: Head, version: str, data: bytes) -> None:
@@ -72,7 +66,7 @@ def check_mirrored(headers: Mapping[bytes, bytes], head: Head, version: str, dat
     if head.method == "tools/call":
         if head.params.name is not UNSET:
             _compare(headers, b"mcp-name", head.params.name)
-    elif head.method in _NAMED_BY:
+    elif head.method in TARGET_MEMBERS:
         _compare_named(headers, head.method, data)
 
 
@@ -102,7 +96,7 @@ def _compare(headers: Mapping[bytes, bytes], header: bytes, expected: str) -> No
 
 
 def _compare_named(headers: Mapping[bytes, bytes], method: str, data: bytes) -> None:
-    member = _NAMED_BY[method]
+    member = TARGET_MEMBERS[method]
     try:
         expected = _DECODERS[member].decode(data).params.value
     except msgspec.ValidationError:  # there are no params; the method reports that
@@ -149,7 +143,6 @@ def _client_bytes(meta: RequestMeta) -> int:
     return info + sum(len(name) + len(value) for name, value in capabilities.items())
 
 
-_SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
 _BAD_REQUESTS: Final = (
     HeaderMismatch,
     InvalidEnvelope,
@@ -185,7 +178,7 @@ class StatelessEra(IEra):
         self.visible_tools = visible_tools
         self._version = revision.name.encode()
         self._identity = identity
-        server_info = encode({_SERVER_INFO_KEY: identity})
+        server_info = encode({SERVER_INFO_KEY: identity})
         self.tail = b',"resultType":"complete","_meta":%b}' % server_info
         self.success = success_member(settings)
         self.tool_tail = self.success + self.tail
@@ -221,7 +214,7 @@ class StatelessEra(IEra):
             raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
 
     def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        return b',"resultType":"complete","_meta":%b}' % encode({**meta, _SERVER_INFO_KEY: self._identity})
+        return b',"resultType":"complete","_meta":%b}' % encode({**meta, SERVER_INFO_KEY: self._identity})
 
     def cacheable_tail(self, hint: CacheHint) -> bytes:
         return b',"ttlMs":%d,"cacheScope":"%b"%b' % (round(hint.ttl_seconds * 1000), hint.scope.encode(), self.tail)

@@ -95,7 +95,7 @@ class Output(msgspec.Struct, tag="output"):
     data: bytes
 
 
-class Complaint(msgspec.Struct, tag="complaint"):
+class ReportedError(msgspec.Struct, tag="error"):
     """The end of a call: an error for the model, with a JSON object."""
 
     message: str
@@ -108,7 +108,7 @@ class ProcessFailure(msgspec.Struct, tag="failure"):
     traceback: str
 
 
-Outcome: TypeAlias = Output | Complaint | ProcessFailure
+Outcome: TypeAlias = Output | ReportedError | ProcessFailure
 ProcessMessage: TypeAlias = Loaded | Begun | Progress | LogMessage | UrlCompleted | HangUp | Outcome
 
 ReadOutput: TypeAlias = Callable[[bytes], Any]
@@ -146,14 +146,14 @@ def receive_message(pipe: Pipe, max_result_bytes: int) -> ProcessMessage:
 
 
 def write_output_of(feature: Any, kind: Kind) -> WriteOutput:
-    """Give the function that writes the outputs of a feature in its process."""
+    """Return the function that writes the outputs of a feature in its process."""
     if kind == "tool":
         return output_writer(feature.output_model, lambda: feature.output_adapter)
     return _CODECS[kind][0]
 
 
 def read_output_of(feature: IFeature, kind: Kind) -> ReadOutput:
-    """Give the function that reads the outputs of a feature in the server, or raise ConfigurationError."""
+    """Return the function that reads the outputs of a feature in the server, or raise ConfigurationError."""
     if kind == "tool":
         return read_output
     if kind not in _CODECS:

@@ -30,7 +30,6 @@ from axolotl_core.tools.tool import ITool
 from axolotl_server.execution.process_messages import (
     MAX_TEXT_CHARACTERS,
     Begun,
-    Complaint,
     HangUp,
     Loaded,
     LoadTool,
@@ -40,6 +39,7 @@ from axolotl_server.execution.process_messages import (
     ProcessFailure,
     ProcessMessage,
     Progress,
+    ReportedError,
     RunCall,
     UrlCompleted,
     send_message,
@@ -206,23 +206,25 @@ def _run(
         output = runtime.finish(tool.feature.execute(run_call.arguments, context))
         return None, Output(tool.write_output(bounded(output, tool.max_result_bytes)))
     except ToolError as error:
-        return error, _complaint(error)
+        return error, _reported_error(error)
     except MemoryError as error:
         return error, _too_large(tool.feature)
     except BaseException as error:
         return error, _failure()
 
 
-def _complaint(error: ToolError) -> Outcome:
+def _reported_error(error: ToolError) -> Outcome:
     try:
         meta = None if error.meta is None else encode(error.meta)
-        return Complaint(error.message[:MAX_TEXT_CHARACTERS], meta)
+        return ReportedError(error.message[:MAX_TEXT_CHARACTERS], meta)
     except Exception:  # data that cannot be sent
         return _failure()
 
 
 def _too_large(feature: IFeature) -> Outcome:
-    return _complaint(ToolError(f"Tool {feature.name} needs more memory than it may have", meta={"reason": "memory"}))
+    return _reported_error(
+        ToolError(f"Tool {feature.name} needs more memory than it may have", meta={"reason": "memory"})
+    )
 
 
 def _close_scope(scope: CallScope, error: BaseException | None, feature: IFeature, runtime: _CallRuntime) -> None:

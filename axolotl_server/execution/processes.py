@@ -49,7 +49,7 @@ class ProcessRunner:
         """How many processes were killed because their call was stopped."""
 
     def runner(self, spec: FeatureSpec) -> Invoke:
-        """Give the function that runs a tool in a process; a pool ends when none of its tools can be called.
+        """Return the function that runs a tool in a process; a pool ends when none of its tools can be called.
 
         A tool that cannot be sent to a process raises ConfigurationError.
         """
@@ -156,7 +156,7 @@ class _Run:
 
 
 def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run, read_output: "ReadOutput") -> Any:
-    """Run a call in a process of the pool, and give its output; None if the call was stopped before it began."""
+    """Run a call in a process of the pool, and return its output; None if the call was stopped before it began."""
     from axolotl_server.execution.process_messages import InvalidMessage
     from axolotl_server.execution.process_pool import NoProcess
 
@@ -191,13 +191,18 @@ def _run_call(call: ToolCall, pooled: "PooledTool") -> "RunCall":
 
 
 def _unwrap(outcome: "Outcome", read_output: "ReadOutput") -> Any:
-    """Give the output of a call, or raise its error."""
-    from axolotl_server.execution.process_messages import MAX_TEXT_CHARACTERS, Complaint, InvalidMessage, ProcessFailure
+    """Return the output of a call, or raise its error."""
+    from axolotl_server.execution.process_messages import (
+        MAX_TEXT_CHARACTERS,
+        InvalidMessage,
+        ProcessFailure,
+        ReportedError,
+    )
 
     if isinstance(outcome, ProcessFailure):
         raise WorkerFailed(outcome.traceback[-MAX_TEXT_CHARACTERS:])
     try:
-        if not isinstance(outcome, Complaint):
+        if not isinstance(outcome, ReportedError):
             return read_output(outcome.data)
         meta = None if outcome.meta is None else msgspec.json.decode(outcome.meta, type=dict[str, Any])
     except (ValueError, msgspec.MsgspecError) as error:
@@ -235,7 +240,7 @@ def _check_portable(spec: FeatureSpec) -> None:
 
 
 def _pickled_objects(spec: FeatureSpec) -> Iterator[tuple[str, Any]]:
-    """Give the objects that are sent to a process, as far as they are known before a call."""
+    """Return the objects that are sent to a process, as far as they are known before a call."""
     yield "it", spec.feature
     kind = getattr(spec.feature, "input_model", None)
     if isinstance(kind, type):

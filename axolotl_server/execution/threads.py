@@ -45,7 +45,7 @@ class Zombies:
                 self._notify()
 
     def by_name(self) -> dict[str, int]:
-        """Give the number of zombies per feature."""
+        """Return the number of zombies per feature."""
         counts: dict[str, int] = {}
         for call in tuple(self._running):
             counts[call.spec.name] = counts.get(call.spec.name, 0) + 1
@@ -124,7 +124,7 @@ class ThreadRunner:
         """The shares of pools and tools that can be called, or whose code is still running."""
 
     def runner(self, spec: FeatureSpec) -> Invoke:
-        """Give the function that runs a tool in a thread."""
+        """Return the function that runs a tool in a thread."""
         execute = spec.feature.execute
         threads, share = self._threads, self._share(spec)
         finish = _finish_on_own_loop if spec.feature.suspends else _finish_at_once
@@ -175,7 +175,7 @@ class ThreadRunner:
             return share
 
     def _add_zombie(self, call: ToolCall, working: Future[Any]) -> Callable[[Callable[[], object]], None]:
-        """Count a thread that runs on, and give a function that registers a callback for its end."""
+        """Count a thread that runs on, and return a function that registers a callback for its end."""
         loop = asyncio.get_running_loop()
         self._zombies.add(call)
 
@@ -195,7 +195,7 @@ def in_loop(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
 
 
 def loop_future(working: Future[T]) -> asyncio.Future[T]:
-    """Give a future of the running loop for the work of another thread; cancelling it does not cancel the work.
+    """Return a future of the running loop for the work of another thread; cancelling it does not cancel the work.
 
     It is done after everything that the thread sent to the loop with `call_soon_threadsafe`. That of
     `asyncio.wrap_future` can be done earlier, from Python 3.14 on.

@@ -66,7 +66,7 @@ class Views(Generic[ViewT]):
         self._views: _RecentValues[ViewT] = _RecentValues(_MAX_VIEWS)
 
     async def mask(self, principal: Principal, authorization: "Authorization") -> bytes:
-        """Give one byte per feature, 1 if the principal may use it, or raise InternalError if the authorizer failed."""
+        """Return a byte per feature, 1 if the principal may use it, or raise InternalError if the authorizer failed."""
         if authorization.policy is None:
             return await self._decide(principal, authorization)
         profile = authorization.policy.profile(principal), principal.scopes & self._used_scopes
@@ -88,7 +88,7 @@ class Views(Generic[ViewT]):
         return frozenset().union(*(spec.feature.scopes for spec in self._specs))
 
     def view(self, mask: bytes, make: Callable[[], ViewT]) -> ViewT:
-        """Give the view for a mask; it is made once and kept while it is in use."""
+        """Return the view for a mask; it is made once and kept while it is in use."""
         view = self._views.get(mask)
         if view is None:
             view = make()
@@ -192,7 +192,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         return Views(bindings)
 
     def bindings(self) -> tuple[Binding[SpecT], ...]:
-        """Give the bindings of everything that is served."""
+        """Return the bindings of everything that is served."""
         return tuple(self._shown[0].bindings)
 
     def check_listing(self, binding: Binding[SpecT]) -> None:
@@ -231,7 +231,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         return await self.page(request.era, cursor, request.exchange.principal)
 
     async def page(self, era: IEra, cursor: str | None, principal: Principal) -> bytes:
-        """Give a page of the list in the form of a revision, with the features that the principal may use.
+        """Return a page of the list in the form of a revision, with the features that the principal may use.
 
         It raises InvalidParams for an invalid cursor, and InternalError if the authorizer failed.
         """
@@ -250,7 +250,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         return nearest(name, (binding.spec.name for binding in await self.visible_bindings(principal)))
 
     async def visible_bindings(self, principal: Principal) -> Iterable[Binding[SpecT]]:
-        """Give the bindings that a principal may use, or raise InternalError if the authorizer failed."""
+        """Return the bindings that a principal may use, or raise InternalError if the authorizer failed."""
         listing, views = self._shown
         if self.authorization is None:
             return listing.bindings
@@ -280,7 +280,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         self._shown = listing, self.make_views(listing.bindings)
 
     def _compile_all(self, registered: Iterable[Any]) -> dict[int, tuple[int, Binding[SpecT]]]:
-        """Give the ordinals and bindings of features, by their identity; only new ones are compiled."""
+        """Return the ordinals and bindings of features, by their identity; only new ones are compiled."""
         entries: dict[int, tuple[int, Binding[SpecT]]] = {}
         findings: list[str] = []
         for item in self.served(registered):
@@ -298,7 +298,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         return next(self._next_ordinal), binding
 
     def _page(self, listing: _Listing[SpecT], era: IEra, after: int, tail: bytes) -> bytes:
-        """Give a page from the cache; pages with an unusual start are not kept, because there may be many."""
+        """Return a page from the cache; pages with an unusual start are not kept, because there may be many."""
         start = bisect_right(listing.ordinals, after)
         key = (era.revision.name, start)
         page = listing.pages.get(key)

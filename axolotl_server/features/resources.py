@@ -213,7 +213,7 @@ class ResourceMethods(ErrorFeatureMethod):
 
 
 def uri_in(request: Request) -> str:
-    """Give the URI that a request names, or raise InvalidParams if there is none, or it is too long."""
+    """Return the URI that a request names, or raise InvalidParams if there is none, or it is too long."""
     uri = read_params(request.data, ResourceParams).uri
     if len(uri) > MAX_URI_CHARACTERS:
         raise InvalidParams(

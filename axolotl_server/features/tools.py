@@ -83,7 +83,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
         return ToolNotFound(name, await self.suggestion(name, principal))
 
     async def visible_to(self, principal: Principal) -> tuple[AnyTool, ...]:
-        """Give the tools that a principal may use, or raise InternalError if the authorizer failed."""
+        """Return the tools that a principal may use, or raise InternalError if the authorizer failed."""
         return tuple(binding.spec.tool for binding in await self.visible_bindings(principal))
 
     def served(self, registered: Iterable[AnyTool]) -> Iterable[AnyTool]:

@@ -13,7 +13,7 @@ from axolotl_core.extension import IExtension, check_extension
 from axolotl_core.features.attributes import place_of
 from axolotl_core.health import IHealthCheck, check_health_checks
 from axolotl_core.layers import ILayer
-from axolotl_core.names import DefaultNameRule, INameRule, check_name, nearest
+from axolotl_core.names import DefaultNameRule, INameRule, check_name, is_within_toolset, nearest
 from axolotl_core.policies.access import IAuthorizer, ITokenVerifier
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_core.policies.quota import IQuotaStore
@@ -41,7 +41,7 @@ from axolotl_server.hosting.role_mistakes import (
 
 
 def sources_of(container: Any, role: str, within: str | None = None) -> Iterator[tuple[str | None, Any]]:
-    """Give the providers of a role, each with the name of its set, None for those outside of any set.
+    """Return the providers of a role, each with the name of its set, None for those outside of any set.
 
     A set is a member of an aggregate, or a sub-container at any depth.
     """
@@ -148,7 +148,7 @@ class Roles(msgspec.Struct, frozen=True):
 
 
 async def resolve_settings(container: containers.Container) -> Mapping[str, Any]:
-    """Give the settings of the container, if it has the role `settings`."""
+    """Return the settings of the container, if it has the role `settings`."""
     provider = container.providers.get("settings")
     value = None if provider is None else await resolved(provider)
     if value is None:
@@ -230,7 +230,7 @@ def faults_of(roles: Roles) -> list[str]:
 
 
 def toolset_names(container: containers.Container) -> list[str]:
-    """Give the names of the tool sets of a container."""
+    """Return the names of the tool sets of a container."""
     return [name for name, _ in sources_of(container, "tools") if name is not None]
 
 
@@ -248,7 +248,7 @@ def _offers(container: Any) -> Iterator[str]:
 
 async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
     """Make the features of a role: those that the registry already holds, and each chosen set."""
-    sources = [(name, source) for name, source in sources_of(container, role) if not chosen or _is_within(name, chosen)]
+    sources = [(name, source) for name, source in sources_of(container, role) if _is_chosen(name, chosen)]
     made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in sources]
     return (FeatureSet(None, registry.get_all()), *made)
 
@@ -259,7 +259,7 @@ async def _skillsets(container: Any, chosen: Sequence[str]) -> tuple[list[Featur
 
     skillsets, filesets, faults = [], [], []
     for name, source in sources_of(container, "skills"):
-        if not chosen or _is_within(name, chosen):
+        if _is_chosen(name, chosen):
             skills, found = await read_skills(flat(await resolved(source)))
             files = {id(file): file for skill in skills for file in skill.resources}  # some belong to several skills
             skillsets.append(FeatureSet(name, tuple(skills)))
@@ -268,9 +268,9 @@ async def _skillsets(container: Any, chosen: Sequence[str]) -> tuple[list[Featur
     return skillsets, filesets, faults
 
 
-def _is_within(toolset: str | None, chosen: Sequence[str]) -> bool:
+def _is_chosen(toolset: str | None, chosen: Sequence[str]) -> bool:
     """Tell whether a tool set is chosen, or inside of a chosen one; features outside of any set always are."""
-    return toolset is None or any(f"{toolset}.".startswith(f"{name}.") for name in chosen)
+    return not chosen or toolset is None or is_within_toolset(toolset, chosen)
 
 
 async def _all_of(container: Any, role: str) -> tuple[Any, ...]:
@@ -292,7 +292,7 @@ async def _optional(container: Any, role: str, port: Any, default: Callable[[], 
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
     known = [*dict.fromkeys(name for role in _FEATURES for name, _ in sources_of(container, role) if name)]
     for name in chosen:
-        if not any(_is_within(toolset, (name,)) for toolset in known):
+        if not any(is_within_toolset(toolset, (name,)) for toolset in known):
             near = nearest(name, known)
             hint = f"did you mean {near!r}?" if near else f"available: {', '.join(known) or 'none'}"
             yield f"There is no tool set {name!r}; {hint}"

@@ -53,8 +53,7 @@ async def listen(session: Session, headers: Mapping[bytes, bytes], response: Eve
         await response.run()
     finally:
         watcher.cancel()
-        if stream is not None:
-            stream.detach(response)
+        stream.detach(response)
 
 
 _SECURITY_HEADERS = frozenset({b"authorization", b"content-type", b"host", b"last-event-id", b"origin"})
@@ -98,7 +97,7 @@ class HttpApp:
         self.sessions = choose_sessions(handler, settings, event_store, redis)
         self._shares_sessions = self.sessions.shared
         self.addresses = ClientAddresses(settings.http.trusted_proxies)
-        keep_alive = KeepAlive(settings.http.keep_alive_seconds)
+        keep_alive = KeepAlive(settings.http.keep_alive_seconds, settings.http.max_unread_bytes)
         self._context = ExchangeContext(self.sessions, keep_alive, self.addresses, routing.gate)
         self._sse = None if settings.http.sse_path is None else self._make_sse(handler, settings)
 
@@ -155,7 +154,7 @@ class HttpApp:
                     return
             if self._shares_sessions and b"mcp-session-id" in headers:
                 await self._restore(headers, principal)
-            exchange = HttpExchange(get_running_loop(), headers, principal, self._context, request)
+            exchange = HttpExchange(request.loop, headers, principal, self._context, request)
             try:
                 reply = await self._handler.handle(body, exchange)
             except BaseException:
@@ -233,6 +232,7 @@ class HttpApp:
             self.sessions,
             self._checks,
             bodies=self.bodies,
+            running_bodies=self.running_bodies,
             keep_alive=keep_alive,
             addresses=self.addresses,
         )
@@ -255,7 +255,7 @@ def _nobody(credentials: bytes) -> Principal | None:
 
 
 def _equal_path(http: HttpSettings) -> str | None:
-    """Give the path of the endpoint with a slash more or less at its end, unless something else is served there."""
+    """Return the path of the endpoint with a slash more or less at its end, unless something else is served there."""
     path = http.path.rstrip("/") if http.path.endswith("/") else f"{http.path}/"
     return None if path in ("", http.sse_path) else path
 

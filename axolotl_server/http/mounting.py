@@ -144,7 +144,7 @@ class MountedApp:
         return both
 
     def well_known_routes(self) -> dict[str, WellKnownPage]:
-        """Give the pages that clients look for at the root of the host: ASGI applications by path.
+        """Return the pages that clients look for at the root of the host: ASGI applications by path.
 
         Add each one: `app.add_route(path, page)`. There are none unless the settings name `auth.resource`.
         """
@@ -224,7 +224,7 @@ class MountedApp:
 
 
 def path_below_root(scope: Scope) -> str:
-    """Give the path of a request without the prefix that the application is mounted at.
+    """Return the path of a request without the prefix that the application is mounted at.
 
     The path contains all of `root_path`, or, behind a proxy with a prefix of its own, the end of it.
     """

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -12,9 +13,11 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.event_stream import EventStream, KeepAlive, endpoint
 from axolotl_server.asgi.http import (
+    LARGE_BODY_BYTES,
     BodyBudget,
     HttpRefusal,
     Receive,
+    RunningBodies,
     Scope,
     Send,
     read_body,
@@ -84,11 +87,13 @@ class SseTransport:
         checks: HeaderChecks,
         *,
         bodies: BodyBudget,
+        running_bodies: RunningBodies,
         keep_alive: KeepAlive,
         addresses: ClientAddresses,
     ) -> None:
         self._handler = handler
         self._bodies = bodies
+        self._running_bodies = running_bodies
         self._http = settings.http
         self._max_bytes = settings.limits.max_message_bytes
         self._sessions = sessions
@@ -150,15 +155,32 @@ class SseTransport:
         self._checks.check_content(headers)
         connection = self._find(scope["query_string"], principal)
         body = await read_body(headers, receive, self._max_bytes, self._bodies)
+        if connection.gone:  # while the body arrived
+            raise _not_found()
         if connection.stream.waiting >= MAX_WAITING or connection.stream.waiting_bytes > _MAX_UNREAD_BYTES // 4:
             raise HttpRefusal(503, "Service unavailable: read the messages that wait on the stream first")
-        connection.exchange.receive(body)
+        self._receive(connection.exchange.on_behalf_of(principal), body)
         await send_empty(send, 202)
+
+    def _receive(self, exchange: StreamExchange, body: bytes) -> None:
+        """Handle a message; a large one counts until it is answered, although its post has ended."""
+        if len(body) <= LARGE_BODY_BYTES:
+            exchange.receive(body)
+            return
+        with ExitStack() as running:
+            running.enter_context(self._running_bodies.holding(len(body), exchange.share))
+            task = exchange.receive(body)
+            if task is not None:
+                held = running.pop_all()
+                task.add_done_callback(lambda _: held.close())
 
     def _find(self, query: bytes, principal: Principal) -> _SseConnection:
         session_id = parse_qs(query.decode("latin-1")).get("session", [""])[0]
         connection = self._by_id.get(session_id)
         if connection is None or connection.gone or connection.exchange.principal.identity != principal.identity:
-            raise HttpRefusal(404, "Session not found: its stream has ended, open another one")
-        connection.exchange.principal = principal  # the latest token counts
+            raise _not_found()
         return connection
+
+
+def _not_found() -> HttpRefusal:
+    return HttpRefusal(404, "Session not found: its stream has ended, open another one")

@@ -98,7 +98,7 @@ class ConnectionState(ServerState):
 
 
 def _with_refused(limit: int) -> int:
-    """Give the number of connections with those that are refused: some may wait for their refusal."""
+    """Return the number of connections with those that are refused: some may wait for their refusal."""
     return limit * 9 // 8
 
 

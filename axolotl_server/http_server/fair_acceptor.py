@@ -13,15 +13,17 @@ if TYPE_CHECKING:  # the supervisor loads this module, and does without uvicorn
 _SLOTS: Final = 256
 _BYTES: Final = 4
 _ABSENT: Final = -1
+_MAX_CHANGES: Final = 2**30
 
 
 class ConnectionBoard:
-    """Memory that all workers and their supervisor share: the number of connections of each worker."""
+    """Memory that all workers and their supervisor share: the number of connections of each worker, and its changes."""
 
     def __init__(self, descriptor: int) -> None:
         """Map the file with this descriptor."""
-        self._memory = mmap.mmap(descriptor, _SLOTS * _BYTES)
-        self._counts = memoryview(self._memory).cast("i")
+        self._memory = mmap.mmap(descriptor, 2 * _SLOTS * _BYTES)
+        self._numbers = memoryview(self._memory).cast("i")
+        self._counts, self._changes = self._numbers[:_SLOTS], self._numbers[_SLOTS:]
 
     @staticmethod
     def make() -> tuple["ConnectionBoard", int]:
@@ -29,7 +31,7 @@ class ConnectionBoard:
         import tempfile  # only a supervisor needs it
 
         with tempfile.TemporaryFile() as file:
-            file.truncate(_SLOTS * _BYTES)
+            file.truncate(2 * _SLOTS * _BYTES)
             descriptor = os.dup(file.fileno())
         board = ConnectionBoard(descriptor)
         for number in range(1, _SLOTS + 1):
@@ -40,6 +42,7 @@ class ConnectionBoard:
         """Set the number of connections of a worker."""
         if number <= _SLOTS:
             self._counts[number - 1] = connections
+            self._changes[number - 1] = (self._changes[number - 1] + 1) % _MAX_CHANGES
 
     def leave(self, number: int) -> None:
         """Remove a worker, which accepts no connections any more."""
@@ -50,9 +53,15 @@ class ConnectionBoard:
         others = [count for slot, count in enumerate(self._counts, 1) if count != _ABSENT and slot != number]
         return min(others, default=None)
 
+    def changes_of_others(self, number: int) -> int:
+        """Return a number that differs after every change by another worker."""
+        own = self._changes[number - 1] if number <= _SLOTS else 0
+        return sum(self._changes) - own
+
     def close(self) -> None:
         """Unmap the memory."""
-        self._counts.release()
+        for view in (self._counts, self._changes, self._numbers):
+            view.release()
         self._memory.close()
 
 
@@ -67,6 +76,8 @@ _log: Final = logging.getLogger("axolotl")
 
 _YIELD_SECONDS: Final = 0.002
 """How long a worker leaves a connection to workers that have fewer."""
+_MAX_UNHEARD: Final = 2
+"""How many connections a worker accepts at once without news of the others, whose numbers may be outdated."""
 _PUBLISH_SECONDS: Final = 0.1
 """How often a worker publishes its number of connections, some of which may have ended."""
 _OUT_OF_FILES_SECONDS: Final = 1.0
@@ -141,13 +152,18 @@ class FairAcceptor(Acceptor):
     """Accepts one connection at a time, and leaves it to workers with fewer connections for a moment.
 
     The kernel wakes all waiting workers, and the fastest accepts everything: often one worker gets all connections of a
-    client that opens several. A worker that does not respond, for example because it is stuck, is not waited for.
+    client that opens several. When clients reconnect, others may have fewer connections than the board says, so that a
+    worker also waits if it has not heard of the others. One that does not respond, for example because it is stuck, is
+    not waited for.
     """
 
     def __init__(self, server: "UvicornServer", listener: socket.socket, place: BoardPlace) -> None:
         super().__init__(server, listener)
         self._board, self._number = place
         self._publishing: asyncio.TimerHandle | None = None
+        self._unheard = 0
+        """How many connections it has accepted since the last news of others, or the last wait for them."""
+        self._news = self._board.changes_of_others(self._number)
 
     def start(self) -> None:
         """Accept connections from now on, in turn with other workers."""
@@ -166,15 +182,27 @@ class FairAcceptor(Acceptor):
     def _accept_some(self) -> None:
         for _ in range(_MAX_ACCEPTED):
             fewest = self._board.fewest_of_others(self._number)
-            if fewest is not None and self._count() > fewest:
+            if fewest is not None and (self._count() > fewest or self._is_first_to_accept()):
                 self._wait(_YIELD_SECONDS)
                 return
             if not self._accept():
                 return
 
+    def _resume(self) -> None:
+        self._unheard = 0
+        super()._resume()
+
+    def _is_first_to_accept(self) -> bool:
+        """Whether it accepts connections so quickly that others may not have noticed them yet."""
+        news = self._board.changes_of_others(self._number)
+        if news != self._news:
+            self._news, self._unheard = news, 0
+        return self._unheard >= _MAX_UNHEARD
+
     def _accept(self) -> bool:
         accepted = super()._accept()
         if accepted:
+            self._unheard += 1
             self._board.write(self._number, self._count())
         return accepted
 

@@ -7,7 +7,6 @@ import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -18,7 +17,15 @@ from axolotl_core.protocol.wire import error_message
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.header_templates import KnownHeads, RecentHead
-from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest, check_framing, check_target
+from axolotl_server.http_server.http_requests import (
+    AsgiCycle,
+    DirectRequest,
+    RequestTransport,
+    check_framing,
+    check_target,
+    make_scope,
+    plain_head,
+)
 from axolotl_server.messages.connection import start_task
 from axolotl_server.messages.fair_share import Share
 
@@ -36,15 +43,6 @@ _DISCARD_SECONDS: Final = 2.0
 """How much a client may send after the reply that refuses its request, so that it reads this reply."""
 
 _log: Final = logging.getLogger("axolotl")
-
-
-class _RequestTransport:
-    """The transport that requests see; closing it leaves the client time to read the reply."""
-
-    def __init__(self, protocol: "HttpProtocol") -> None:
-        self.write = protocol.transport.write
-        self.is_closing = protocol.transport.is_closing
-        self.close = protocol.close
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -81,13 +79,17 @@ class HttpProtocol(HttpToolsProtocol):
     """Those of the known heads that are kept whole."""
     on_leave: Callable[[], object] | None = None
     """Called when the client leaves while the message that is answered directly is slow."""
+    _upgrade = b""
+    """The head of a request to upgrade, without `Upgrade`: the parser would treat the body as the next request."""
+    _waiting_bytes = 0
+    """The size of the bodies in the pipeline, which count as incomplete ones: no request reads them yet."""
     _discarded = 0
     refusal: HttpRefusal | None = None
     """The answer to the last request of the connection, which follows that to the request before."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.request_transport = _RequestTransport(self)
+        self.request_transport = RequestTransport(self)
         self._share = self.server_state.share_of(None if self.client is None else self.client[0])
         refusal = self.server_state.enter(self._share)
         if refusal is not None:
@@ -105,6 +107,7 @@ class HttpProtocol(HttpToolsProtocol):
         if on_leave is not None:
             on_leave()
         self.server_state.leave(self._share)
+        self._release(self._waiting_bytes)
 
     def data_received(self, data: bytes) -> None:
         """Answer a request with a known head at once, and parse everything else."""
@@ -161,7 +164,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _write_refusal(self, refusal: HttpRefusal) -> None:
         state, body = self.server_state, error_message(None, refusal, refusal.code)
-        headers = [*refusal.headers, *(() if state.closes_after_replies else (CLOSE,))]
+        headers = [*refusal.headers]
+        if not state.closes_after_replies and CLOSE not in headers:
+            headers.append(CLOSE)
         lines = b"".join(b"%b: %b\r\n" % pair for pair in headers)
         start = state.make_head(refusal.status or 400, len(body)).removesuffix(b"\r\n")
         self.transport.write(b"%b%b\r\n%b" % (start, lines, body))
@@ -215,12 +220,12 @@ class HttpProtocol(HttpToolsProtocol):
             self._piece = b""
 
     def _feed(self, data: bytes) -> bytes:
-        """Give data to the parser; return what follows a request to upgrade, which is answered as any other."""
+        """Give data to the parser; return a request to upgrade as any other request, with all that follows its head."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._piece = b""
-            return data[upgrade.args[0] :]
+            self._piece, head, self._upgrade = b"", self._upgrade, b""
+            return head + data[upgrade.args[0] :]
         return b""
 
     def _check_progress(self) -> None:
@@ -255,6 +260,10 @@ class HttpProtocol(HttpToolsProtocol):
         if self._head_bytes > state.max_head_bytes or len(headers) > state.max_headers:
             self._check_size(headers)
         named = dict(headers)
+        if b"upgrade" in named and self.parser.should_upgrade():
+            version = self.parser.get_http_version()
+            self._upgrade = plain_head(self.parser.get_method(), self.url, version, headers)
+            return
         if len(named) == len(headers) and self._is_direct(named):
             self._posted = named
         else:
@@ -269,6 +278,9 @@ class HttpProtocol(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._discard(len(body))
             return
+        if self.pipeline and self.pipeline[0][0] is self.cycle:
+            self.server_state.app.bodies.take(len(body))
+            self._waiting_bytes += len(body)
         self.cycle.body += body
         if len(self.cycle.body) > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
@@ -276,6 +288,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.part = None
+        if self._upgrade:
+            return
         if self._posted is not None:
             headers, self._posted = self._posted, None
             body, self._posted_body = self._posted_body, b""
@@ -294,9 +308,14 @@ class HttpProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
             if self.pipeline:
                 self._answered, app = self.pipeline.pop()
+                self._release(len(self._answered.body))
                 self._start_asgi_task(self._answered, app)
             elif self.refusal is not None:
                 self._write_refusal(self.refusal)
+
+    def _release(self, size: int) -> None:
+        self._waiting_bytes -= size
+        self.server_state.app.bodies.give_back(size)
 
     def _check_size(self, headers: _Pairs) -> None:
         """Measure a head exactly, if a large piece of data or many headers give a reason to."""
@@ -333,7 +352,7 @@ class HttpProtocol(HttpToolsProtocol):
         principal: Principal | None,
         accepted: bool,
     ) -> None:
-        self.cycle = request = DirectRequest(self)
+        self.cycle = request = DirectRequest(self, self.loop)
         state = self.server_state
         answering = state.app.answer_post(headers, credentials, body, request, principal, accepted=accepted)
         task = start_task(answering, self.loop)
@@ -353,23 +372,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Start a request that passes through ASGI, after the one that is being answered."""
         version, method = self.parser.get_http_version(), self.parser.get_method().decode("ascii")
         self._is_chunked = check_framing(headers, version)
-        url = httptools.parse_url(self.url)
         check_target(self.url, headers)
-        self.scope = {
-            "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
-            "http_version": version,
-            "method": method,
-            "scheme": self.scheme,  # type: ignore[typeddict-item]
-            "path": unquote(url.path.decode("ascii")),
-            "raw_path": url.path,
-            "query_string": url.query or b"",
-            "root_path": "",
-            "headers": headers,
-            "client": self.client,
-            "server": self.server,
-            "state": {},
-        }
+        self.scope = make_scope(self, version, method, headers)  # type: ignore[assignment]
         before = None if self.is_idle else self.cycle
         if len(self.pipeline) >= _MAX_PIPELINED_AT_ONCE:
             raise HttpRefusal(429, f"Too many requests: at most {_MAX_PIPELINED_AT_ONCE} may wait for another reply")

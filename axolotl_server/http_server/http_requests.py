@@ -5,7 +5,9 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import unquote
 
+import httptools
 import msgspec
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -45,6 +47,43 @@ def check_target(target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
         raise HttpRefusal(400, "Bad request: the target of the request and its header Host name different servers")
 
 
+def plain_head(method: bytes, target: bytes, version: str, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Write the head of a request again, without the header Upgrade."""
+    lines = b"".join(b"%b: %b\r\n" % (name, value) for name, value in headers if name != b"upgrade")
+    return b"%b %b HTTP/%b\r\n%b\r\n" % (method, target, version.encode(), lines)
+
+
+def make_scope(
+    protocol: "HttpProtocol", version: str, method: str, headers: Sequence[tuple[bytes, bytes]]
+) -> dict[str, Any]:
+    """Make the ASGI scope of a request."""
+    url = httptools.parse_url(protocol.url)
+    return {
+        "type": "http",
+        "asgi": {"version": protocol.asgi_version, "spec_version": "2.3"},
+        "http_version": version,
+        "method": method,
+        "scheme": protocol.scheme,
+        "path": unquote(url.path.decode("ascii")),
+        "raw_path": url.path,
+        "query_string": url.query or b"",
+        "root_path": "",
+        "headers": headers,
+        "client": protocol.client,
+        "server": protocol.server,
+        "state": {},
+    }
+
+
+class RequestTransport:
+    """The transport that requests see; closing it leaves the client time to read the reply."""
+
+    def __init__(self, protocol: "HttpProtocol") -> None:
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+        self.close = protocol.close
+
+
 async def answer_failure(cycle: "RequestResponseCycle | DirectRequest", error: Exception) -> None:
     """Answer a request whose application failed; a response that has begun ends with the connection."""
     hidden = hide_internal(error, "the HTTP request")
@@ -82,6 +121,7 @@ class DirectRequest(msgspec.Struct, eq=False):
     send: ClassVar[Any] = RequestResponseCycle.send
 
     _protocol: "HttpProtocol"
+    loop: asyncio.AbstractEventLoop
     response_started: bool = False
     response_complete: bool = False
     disconnected: bool = False

@@ -105,16 +105,16 @@ class AuditLayer(ILayer):
         new_id: Callable[[], str],
         kinds: Collection[Kind],
     ) -> None:
-        self._trail = trail
-        self._describer = describer
-        self._new_id = new_id
-        self._kinds = frozenset(kinds)
+        self.trail = trail
+        self.describer = describer
+        self.new_id = new_id
+        self.kinds = frozenset(kinds)
         self._running: dict[ToolCall, _OpenCall] = {}
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if not self.concerns(spec):
             return call_next
-        trail, running, new_id, describe = self._trail, self._running, self._new_id, self._describer(spec)
+        trail, running, new_id, describe = self.trail, self._running, self.new_id, self.describer(spec)
 
         async def recorded(call: ToolCall) -> Any:
             admitting = trail.admit()
@@ -138,7 +138,7 @@ class AuditLayer(ILayer):
 
     def concerns(self, spec: FeatureSpec) -> bool:
         """Tell whether calls of a feature are recorded."""
-        return spec.kind in self._kinds
+        return spec.kind in self.kinds
 
     def started(self, call: ToolCall) -> Awaitable[None] | None:
         """Record that the code of a call is about to run, if its end will be recorded too."""
@@ -162,8 +162,8 @@ class RunAuditLayer(AuditLayer):
     """Records the runs of stored tasks, with the ID of the call that was accepted."""
 
     def __init__(self, records: AuditLayer, find_task: FindTask) -> None:
-        super().__init__(records._trail, records._describer, records._new_id, records._kinds)
-        self._describer = partial(_described_run, records._describer, find_task)
+        describer = partial(_described_run, records.describer, find_task)
+        super().__init__(records.trail, describer, records.new_id, records.kinds)
         self._find_task = find_task
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
@@ -189,7 +189,7 @@ def _described_run(describer: Callable[[FeatureSpec], Describe], find_task: Find
 
 
 class AcceptanceLayer(ILayer):
-    """Records that a call was accepted as a stored task, or why it was not; the invocation returns the task's ID."""
+    """Records that a call was accepted as a stored task, or why it was not; the innermost function returns the task."""
 
     def __init__(self, records: AuditLayer) -> None:
         self._records = records
@@ -198,37 +198,32 @@ class AcceptanceLayer(ILayer):
         records = self._records
         if not records.concerns(spec):
             return call_next
-        trail, describe = records._trail, records._describer(spec)
+        trail, describe = records.trail, records.describer(spec)
 
-        async def accepted(call: ToolCall) -> Any:
+        async def accepted(call: ToolCall) -> TaskRecord:
             admitting = trail.admit()
             if admitting is not None:
                 await admitting
-            began, reference = perf_counter_ns(), records._new_id()
+            began, reference = perf_counter_ns(), records.new_id()
             call.reference = reference
+
+            async def write(facts: "CallDescription", ending: Ending) -> None:
+                writing = trail.write(facts.ended(reference, ending, perf_counter_ns() - began, call.queued_seconds))
+                if writing is not None:
+                    await writing
+
             try:
-                record: TaskRecord = await call_next(call)
+                task: TaskRecord = await call_next(call)
             except Exception as error:
-                nanoseconds = perf_counter_ns() - began
-                await _stored(
-                    trail.write(describe(call).ended(reference, ending_of(error), nanoseconds, call.queued_seconds))
-                )
+                await write(describe(call), ending_of(error))
                 raise
-            facts = describe(call).of_task(record.id)
-            await _stored(
-                trail.write(facts.ended(reference, _ACCEPTED, perf_counter_ns() - began, call.queued_seconds))
-            )
-            return record
+            await write(describe(call).of_task(task.id), _ACCEPTED)
+            return task
 
         return accepted
 
 
 _ACCEPTED: Final = Ending("accepted")
-
-
-async def _stored(writing: Awaitable[None] | None) -> None:
-    if writing is not None:
-        await writing
 
 
 class IntentLayer(ILayer):

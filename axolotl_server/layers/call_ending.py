@@ -56,12 +56,12 @@ _OUTCOMES: Final[Mapping[type[ToolError], Outcome]] = {
 
 
 def ending_of_stop(reason: CancelReason) -> Ending:
-    """Give the ending of a call that was stopped, whatever its code returned or raised."""
+    """Return the ending of a call that was stopped, whatever its code returned or raised."""
     return Ending("timeout" if reason is CancelReason.TIMEOUT else "cancelled", reason.value)
 
 
 def ending_of(error: BaseException) -> Ending:
-    """Give the ending of a call that was not stopped, from the exception that it raised."""
+    """Return the ending of a call that was not stopped, from the exception that it raised."""
     decision = decision_behind(error)
     if decision is not None:
         return Ending("denied", decision.reason[:_MAX_LENGTH] or None, decision.rule[:_MAX_LENGTH])

@@ -65,7 +65,7 @@ class CircuitBreaker:
         return left if left > 0 else min(1.0, self._rule.open_seconds)
 
     def enter(self) -> int | None:
-        """Admit a call and give it the epoch to `leave` with, or None if it is refused."""
+        """Admit a call and return the epoch to `leave` with, or None if it is refused."""
         state = self.state
         if state == "open" or (state == "half_open" and self._probing):
             return None
@@ -73,7 +73,7 @@ class CircuitBreaker:
         return self._epoch
 
     def leave(self, epoch: int, failed: bool | None) -> BreakerState | None:
-        """Count a call, unless `failed` is None, and give the new state if it has changed."""
+        """Count a call, unless `failed` is None, and return the new state if it has changed."""
         if epoch != self._epoch:
             return None
         if self._open_until is not None:

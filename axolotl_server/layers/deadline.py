@@ -102,7 +102,7 @@ class DeadlineTable:
         self._pauses: dict[ToolCall, _Pause] = {}
 
     def lane(self, seconds: float) -> DeadlineLane:
-        """Give the lane for a timeout."""
+        """Return the lane for a timeout."""
         if seconds not in self._lanes:
             self._lanes[seconds] = DeadlineLane(seconds, self._pauses)
         return self._lanes[seconds]

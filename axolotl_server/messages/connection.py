@@ -106,7 +106,7 @@ class Connection:
         self.input_closed = False
         """Whether the client sends nothing more, and so cannot answer."""
         self.next_id = itertools.count(1).__next__
-        """Gives the ID of the server's next request."""
+        """Returns the ID of the server's next request."""
         self.subscriptions: set[str] = set()
         """The URIs of the resources that the client subscribed to."""
         self.forward: Callable[[bytes], object] | None = None
@@ -192,11 +192,11 @@ class IExchange(Protocol):
         return None
 
     def connection(self) -> Connection:
-        """Give the connection that the message belongs to, or raise a ProtocolError if there is none."""
+        """Return the connection that the message belongs to, or raise a ProtocolError if there is none."""
         ...
 
     def open_connection(self) -> Connection:
-        """Give the connection for a handshake."""
+        """Return the connection for a handshake."""
         ...
 
     def notify(self, message: bytes) -> bool:
@@ -219,7 +219,7 @@ class IExchange(Protocol):
         return
 
     def challenge(self, scopes: Iterable[str]) -> ProtocolError | None:
-        """Give the error that asks a client to come back with these scopes, None if the transport has none."""
+        """Return the error that asks a client to come back with these scopes, None if the transport has none."""
         return None
 
     def retry_after(self, seconds: int) -> None:

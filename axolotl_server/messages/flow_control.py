@@ -27,12 +27,19 @@ class Backlog(Generic[ItemT]):
         self._items: deque[tuple[ItemT, int | None]] = deque()
         """The items; droppable ones with their size."""
         self._droppable_bytes = 0
+        self.dropped = 0
+        """The number of items that were dropped."""
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __iter__(self) -> Iterator[ItemT]:
         return (item for item, _ in self._items)
+
+    def has_room(self, droppable_bytes: int) -> bool:
+        """Tell whether a droppable item of this size fits without dropping another one."""
+        fits = not self._droppable_bytes or self._droppable_bytes + droppable_bytes <= MAX_WAITING_BYTES
+        return fits and len(self._items) < MAX_WAITING
 
     def put(self, item: ItemT, *, droppable_bytes: int | None = None) -> None:
         """Add an item. Give the size of a droppable one: it is dropped if no other droppable item makes room."""
@@ -44,6 +51,8 @@ class Backlog(Generic[ItemT]):
         if len(self._items) < MAX_WAITING or self._drop_oldest():
             self._items.append((item, droppable_bytes))
             self._droppable_bytes += droppable_bytes
+        else:
+            self.dropped += 1
 
     def take(self) -> ItemT:
         """Take the oldest item."""
@@ -60,6 +69,7 @@ class Backlog(Generic[ItemT]):
             if size is not None:
                 del self._items[place]
                 self._droppable_bytes -= size
+                self.dropped += 1
                 return True
         return False
 

@@ -88,7 +88,7 @@ _read_raw = msgspec.json.Decoder(_RawMessage).decode
 
 
 def read_raw_params(data: bytes) -> msgspec.Raw:
-    """Give the raw `params` of a message."""
+    """Return the raw `params` of a message."""
     return _read_raw(data).params
 
 

@@ -27,7 +27,7 @@ _log = logging.getLogger("axolotl")
 
 
 def hide(error: BaseException, call: ToolCall) -> ToolFailed:
-    """Log the exception of a tool with its traceback, and give an error that reveals nothing but a reference."""
+    """Log the exception of a tool with its traceback, and return an error that reveals nothing but a reference."""
     reference = call.reference = call.reference or secrets.token_hex(8)
     kind, name = call.spec.kind, call.spec.name
     if isinstance(error, OutputError):  # it was raised here, so its traceback has no line of the user's code
@@ -40,7 +40,7 @@ def hide(error: BaseException, call: ToolCall) -> ToolFailed:
 
 
 def hide_internal(error: BaseException, method: str) -> InternalError:
-    """Log a failure of the server with its traceback, and give an error that reveals nothing but a reference."""
+    """Log a failure of the server with its traceback, and return an error that reveals nothing but a reference."""
     reference = secrets.token_hex(8)
     _log.error("%s failed, reference %s", method, reference, exc_info=error)
     return InternalError(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import GuardVerdict
     from axolotl_server.calls.feature_method import RequestTarget
     from axolotl_server.eras.era import IEra
-    from axolotl_server.questions.asking import IAsking
+    from axolotl_server.questions.asking import IAsking, StepsInMemory
     from axolotl_server.questions.rounds import Rounds
 
 AnswerT = TypeVar("AnswerT")
@@ -61,8 +61,8 @@ class Request(msgspec.Struct, eq=False):
     """The questions and answers so far, if the revision asks in rounds."""
     detachable: bool = False
     """Whether the code may continue as a task."""
-    kept: dict[str, bytes] | None = None
-    """The results of steps, if they stay in memory."""
+    steps: "StepsInMemory | None" = None
+    """The steps so far, if their results stay in memory."""
     questions: dict[int, asyncio.Future[Any]] | None = None
     """The questions to the client on behalf of this request, by the ID of the server's request."""
     held_progress: dict[str, object] | None = None
@@ -150,7 +150,7 @@ class Request(msgspec.Struct, eq=False):
         return satisfied(capability, self.capabilities, self.era.revision)
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """Give the client's settings of an extension, None if it did not declare the extension."""
+        """Return the client's settings of an extension, None if it did not declare the extension."""
         extensions = self.capabilities.get("extensions")
         settings = extensions.get(identifier) if isinstance(extensions, dict) else None
         return settings if isinstance(settings, dict) else None

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest
 from axolotl_core.protocol.identity import Principal, RequestId
+from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
 from axolotl_core.protocol.wire import notification
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
 from axolotl_server.messages.connection import Connection, IExchange
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Listable: TypeAlias = Literal["tools", "prompts", "resources"]
 
-SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 _UPDATED: Final = "notifications/resources/updated"
 
 
@@ -105,7 +105,7 @@ class Subscriptions:
         """Reports a change to other processes; None if there are none."""
 
     def refusal(self, exchange: IExchange) -> InternalError | None:
-        """Give the error for a further listener; None if there is room for it."""
+        """Return the error for a further listener; None if there is room for it."""
         limit = self._maximum_per_principal
         if self._closing:
             return InternalError(
@@ -209,7 +209,7 @@ class Subscriptions:
 
 
 def _parents(uri: str) -> Iterator[str]:
-    """Give a URI and its prefixes that end at a slash: a subscriber of a directory is notified of its files."""
+    """Return a URI and its prefixes that end at a slash: a subscriber of a directory is notified of its files."""
     yield uri
     for place, character in enumerate(uri):
         if character == "/":

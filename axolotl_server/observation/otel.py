@@ -123,7 +123,7 @@ class Spans:
         return OperationSpan(span, outline)
 
     def current(self) -> str:
-        """Give the current span in the form of a `traceparent`; empty if there is none."""
+        """Return the current span in the form of a `traceparent`; empty if there is none."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier)
         return carrier.get(_TRACEPARENT.decode(), "")
@@ -197,7 +197,7 @@ def _constants_of(method: str, era: IEra, over_http: bool, target: Target) -> di
 
 
 def _attributes_of(request: Request) -> dict[str, str]:
-    """Give the attributes that differ from request to request."""
+    """Return the attributes that differ from request to request."""
     attributes = {}
     if request.head.id is not UNSET:
         attributes["jsonrpc.request.id"] = str(request.head.id)

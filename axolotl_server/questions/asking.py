@@ -4,11 +4,11 @@ import asyncio
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.context import ToolContext
-from axolotl_core.calls.steps import KeptStep, once_key
+from axolotl_core.calls.steps import KeptStep, step_idempotency_key
 from axolotl_core.errors import Declined, InputRequired, MissingCapability, ToolError
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.versions import Revision
@@ -22,7 +22,7 @@ from axolotl_server.questions.sealing import StateSealer
 
 
 def params_for(question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
-    """Give the params of a question in the form of a revision, or raise MissingCapability if it has none."""
+    """Return the params of a question in the form of a revision, or raise MissingCapability if it has none."""
     params = dict(question.params)
     if question.method == "sampling/createMessage":
         return _sampling(params, question, revision)
@@ -47,7 +47,7 @@ def _has(given: Any, name: str, parts: Mapping[str, Any], revision: Revision) ->
 
 
 def _parts(given: Mapping[str, Any], name: str, revision: Revision) -> set[str]:
-    """Give the parts of a capability; in revisions that do not name parts, those that existed at the time."""
+    """Return the parts of a capability; in revisions that do not name parts, those that existed at the time."""
     if name == "elicitation" and not revision.url_elicitation:
         return {"form"}
     if name == "sampling" and not revision.sampling_tools:
@@ -129,11 +129,15 @@ def _unsupported(problem: str, question: Question, revision: Revision) -> Missin
 
 AnswerT = TypeVar("AnswerT")
 
-CALL_KEY: Final = ""
-"""Where the key of a call is kept among the results of its steps, whose own keys are not empty."""
-
 _METHODS_WITH_ROUNDS = frozenset({"tools/call", "prompts/get", "resources/read"})
 """The methods whose result can be a question."""
+
+
+class StepsInMemory(NamedTuple):
+    """The steps of a call whose runs all belong to one request, such as retries."""
+
+    call_key: str
+    results: dict[str, bytes]
 
 
 class IAsking(ABC):
@@ -150,14 +154,14 @@ class IAsking(ABC):
 
     async def recall(self, request: Request, call: ToolContext, key: str) -> KeptStep:
         """Return what earlier runs of the call know about a step. Without other runs, results stay with the request."""
-        if request.kept is None:
-            request.kept = {CALL_KEY: secrets.token_hex(16).encode()}
-        return KeptStep(once_key(request.kept[CALL_KEY].decode(), key), request.kept.get(key))
+        if request.steps is None:
+            request.steps = StepsInMemory(secrets.token_hex(16), {})
+        return KeptStep(step_idempotency_key(request.steps.call_key, key), request.steps.results.get(key))
 
     async def keep(self, request: Request, call: ToolContext, key: str, value: bytes) -> None:
         """Store the result of a step for later runs of the call, or raise ToolError if there is no room for it."""
-        assert request.kept is not None
-        request.kept[key] = value
+        assert request.steps is not None
+        request.steps.results[key] = value
 
 
 class AskingByRequest(IAsking):
@@ -210,7 +214,7 @@ class AskingInRounds(IAsking):
         self._sealer = sealer
 
     def open(self, request: Request, call: ToolCall) -> Rounds:
-        """Give the rounds of a request, or raise InvalidParams if its state or its answers are not valid."""
+        """Return the rounds of a request, or raise InvalidParams if its state or its answers are not valid."""
         if request.rounds is None:
             request.rounds = Rounds.of(request, call, self._sealer)
         return request.rounds
@@ -241,7 +245,7 @@ class AskingInRounds(IAsking):
             return await super().recall(request, call, key)
         assert isinstance(call, ToolCall)
         rounds = self.open(request, call)
-        return KeptStep(once_key(rounds.call_key, key), rounds.steps.get(key))
+        return KeptStep(step_idempotency_key(rounds.call_key, key), rounds.steps.get(key))
 
     async def keep(self, request: Request, call: ToolContext, key: str, value: bytes) -> None:
         if request.rounds is None:

@@ -54,7 +54,7 @@ class Rounds:
         return f"{word}-{self._counts[word]}"
 
     def response(self, key: str, question: Question) -> Any:
-        """Give the answer to a question, or raise InvalidAnswer if there is none.
+        """Return the answer to a question, or raise InvalidAnswer if there is none.
 
         An answer in this request counts if the same question was just asked. It also counts if nothing was asked yet,
         unless the question must be asked. An answer of an earlier round counts if the question is still the same.

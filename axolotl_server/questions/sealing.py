@@ -175,7 +175,7 @@ class StateSealer:
         return token
 
     def open(self, token: str, binding: StateBinding) -> RoundState:
-        """Give the state that was sealed for this request, or raise InvalidState if the token is not valid for it."""
+        """Return the state that was sealed for this request, or raise InvalidState if the token is not valid for it."""
         try:
             content = _decode_content(self._ring.decrypt(_from_text(token), msgspec.msgpack.encode(binding)))
         except Unsealable as error:

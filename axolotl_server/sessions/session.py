@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.sessions import IEventStore
+from axolotl_core.sessions import IEventStore, hide_session_id
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.messages.connection import Connection
@@ -160,12 +160,31 @@ class SessionStream:
             await self._archive.finish(self.id)
 
 
+class _Replay:
+    """A connection that gets the stored messages of a stream that has ended."""
+
+    def __init__(self, response: EventStream, replays: dict[str, EventStream], stream_id: str) -> None:
+        """Close an earlier connection for the same stream: each of them holds all its messages until they are read."""
+        before = replays.get(stream_id)
+        if before is not None:
+            before.abandon()
+        replays[stream_id] = response
+        self._replays = replays
+        self._stream_id = stream_id
+
+    def detach(self, response: EventStream) -> None:
+        """Forget a connection that was closed."""
+        if self._replays.get(self._stream_id) is response:
+            del self._replays[self._stream_id]
+
+
 class Session(Connection):
     """A connection that outlives its requests, bound to the principal that began it."""
 
     __slots__ = (
         "_archive",
         "_get_stream",
+        "_replays",
         "_retry_seconds",
         "_streams",
         "has_had_streams",
@@ -190,11 +209,13 @@ class Session(Connection):
         self.share = share
         """Whom it counts for in this process."""
         self.last_used = time.monotonic()
-        self._archive = None if store is None else Archive(store, self.id.decode())
+        self._archive = None if store is None else Archive(store, hide_session_id(self.id.decode()))
         self._retry_seconds = retry_seconds
         self.has_had_streams = False
         """Whether there was ever a stream, of which messages may be stored."""
         self._streams: dict[str, SessionStream] = {}
+        self._replays: dict[str, EventStream] = {}
+        """The connections that get the messages of streams that have ended, by stream."""
         self._get_stream: SessionStream | None = None
         """The stream opened with GET, for messages that belong to no request."""
 
@@ -237,10 +258,10 @@ class Session(Connection):
             await self._replace(before)
         return stream
 
-    async def resume(self, response: EventStream, last_event_id: bytes) -> IAttached | None:
-        """Resume a stream after an event; return None if it has ended and only stored messages are sent.
+    async def resume(self, response: EventStream, last_event_id: bytes) -> IAttached:
+        """Resume a stream after an event; of one that has ended, only stored messages are sent.
 
-        Raises HttpRefusal if there is no such event.
+        An earlier connection of the stream is closed. Raises HttpRefusal if there is no such event.
         """
         place = parse_event_id(last_event_id)
         if self._archive is None:
@@ -251,7 +272,7 @@ class Session(Connection):
             return stream
         await self._archive.replay(response, place, primed=False, live=False)
         response.end()
-        return None
+        return _Replay(response, self._replays, place.stream)
 
     def stop_listening(self) -> None:
         """Close the stream opened with GET; the session continues."""

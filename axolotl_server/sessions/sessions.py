@@ -1,7 +1,6 @@
 """Sessions of a server: its own, or those that it shares with other processes."""
 
 import asyncio
-import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.configuration.secret_files import is_trusted
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.messages.fair_share import Share, is_used_up
 from axolotl_server.sessions.session import Session
@@ -181,7 +181,7 @@ class Sessions:
         return is_used_up(share, limit, self._by_id.values(), self._other_connections)
 
     def _sweep_later(self) -> None:
-        if self._sweeping is None and self._by_id:
+        if self._sweeping is None and (self._by_id or self.shared):
             loop = asyncio.get_running_loop()
             self._sweeping = loop.call_later(self._settings.idle_seconds / 4, self._sweep)
 
@@ -236,37 +236,44 @@ def _redis_sessions(
         idle_seconds=settings.idle_seconds,
         timeout_seconds=settings.store_timeout_seconds,
     )
-    events = given or RedisEventStore(
+    if not settings.resumable or given is not None:
+        return SharedSessions(handler, settings, given if settings.resumable else None, store)
+    events = RedisEventStore(
         redis,
         max_events=settings.max_events,
         max_bytes=settings.max_event_bytes,
         idle_seconds=settings.idle_seconds,
         timeout_seconds=settings.store_timeout_seconds,
     )
-    return SharedSessions(handler, settings, events if settings.resumable else None, store)
+    return SharedSessions(handler, settings, events, store)
 
 
 def _sqlite_sessions(
     handler: DefaultHandler, settings: SessionSettings, directory: Path, given: IEventStore | None
 ) -> Sessions:
     from axolotl_server.sessions.shared_sessions import SharedSessions
-    from axolotl_server.stores.sqlite_sessions import SqliteEventStore, SqliteSessionStore
+    from axolotl_server.stores.sqlite_events import SqliteEventStore
+    from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
 
     _prepare_directory(directory)
-    events = None
-    if settings.resumable and given is None:
-        limits = {"max_events": settings.max_events, "max_bytes": settings.max_event_bytes}
-        events = SqliteEventStore(directory / "events.sqlite", **limits)
     store = SqliteSessionStore(
         directory,
         maximum=settings.maximum,
         maximum_per_principal=settings.maximum_per_principal,
         idle_seconds=settings.idle_seconds,
-        events=events,
+        timeout_seconds=settings.store_timeout_seconds,
     )
-    if events is not None:
-        return SharedSessions(handler, settings, events, store, events.close)
-    return SharedSessions(handler, settings, given if settings.resumable else None, store)
+    if not settings.resumable or given is not None:
+        return SharedSessions(handler, settings, given if settings.resumable else None, store)
+    events = SqliteEventStore(
+        directory / "events.sqlite",
+        max_events=settings.max_events,
+        max_bytes=settings.max_event_bytes,
+        max_file_bytes=settings.max_total_event_bytes,
+        timeout_seconds=settings.store_timeout_seconds,
+    )
+    events.drop_orphans(store.names)
+    return SharedSessions(handler, settings, events, store, events.close)
 
 
 def _prepare_directory(directory: Path) -> None:
@@ -276,7 +283,7 @@ def _prepare_directory(directory: Path) -> None:
         found = directory.stat()
     except OSError as error:
         raise ConfigurationError(f"Setting sessions.directory: {directory} cannot be used: {error.strerror}") from error
-    if found.st_uid not in (os.geteuid(), 0):
+    if not is_trusted(found):
         raise ConfigurationError(
             f"Setting sessions.directory: {directory} belongs to another user; use one of your own"
         )

@@ -20,6 +20,7 @@ from axolotl_core.sessions import (
     SessionChange,
     SessionRecord,
     SessionStoreError,
+    hide_session_id,
 )
 from axolotl_server.asgi.event_stream import EventStream
 from axolotl_server.asgi.http import HttpRefusal
@@ -155,7 +156,7 @@ class SharedSession(Session):
     ) -> None:
         super().__init__(principal, None, retry_seconds, session_id, share=share)
         if store is not None:
-            self._archive = SharedArchive(store, self.name, self._event_stored)
+            self._archive = SharedArchive(store, hide_session_id(self.name), self._event_stored)
         self._bus = bus
         self._stored: SessionRecord | None = None
         """The stored state of the session; None before it was stored."""
@@ -171,7 +172,7 @@ class SharedSession(Session):
 
     @property
     def name(self) -> str:
-        """The name of the session in stores."""
+        """The ID of the session, as stores of sessions get it."""
         return self.id.decode("latin-1")
 
     @property
@@ -226,7 +227,7 @@ class SharedSession(Session):
             await self._replace(before)
         return stream
 
-    async def resume(self, response: EventStream, last_event_id: bytes) -> IAttached | None:
+    async def resume(self, response: EventStream, last_event_id: bytes) -> IAttached:
         """Resume a stream after an event, whichever process writes to it."""
         place = parse_event_id(last_event_id)
         self._end_followers(place.stream)
@@ -322,8 +323,13 @@ class SharedSession(Session):
 
     async def _adopt_notifications(self, stream_id: str) -> None:
         """Continue a stream for notifications that another process began."""
-        self._get_stream = self._begin_stream(None, stream_id)
-        await self._claim_notifications(stream_id)
+        stream = self._get_stream = self._begin_stream(None, stream_id)
+        try:
+            await self._claim_notifications(stream_id)
+        except BaseException:  # the other process still has it, and the client may try again
+            self._get_stream = None if self._get_stream is stream else self._get_stream
+            self._drop(stream)
+            raise
 
     def _begin_stream(self, response: EventStream | None, stream_id: str | None = None) -> SessionStream:
         retry_seconds = self._retry_seconds if self.polls else None

@@ -1,7 +1,7 @@
 """The sessions of a server with several processes, as one of them holds them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, Final, Literal
 
 from axolotl_core.protocol.identity import Principal
@@ -9,6 +9,7 @@ from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.messages.fair_share import Share
+from axolotl_server.sessions.event_archive import Archive
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import Sessions, too_many_sessions
 from axolotl_server.sessions.shared_session import BusMessage, SessionBus, SharedSession, owner_of
@@ -40,8 +41,9 @@ class SharedSessions(Sessions):
         self._bus = SessionBus(handler, store)
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
-        store.open(self._receive, self._reconnected)
+        store.open(self._receive, self._reconnected, self._expired)
         handler.subscriptions.relay = self._relay
+        self._sweep_later()
 
     def begin(self, principal: Principal, share: Share | None) -> Session:
         """Begin a session, which is stored when its changes are published."""
@@ -170,8 +172,18 @@ class SharedSessions(Sessions):
             session.wake_followers()
         self._bus.run_in_background(self._keep_used())
 
+    def _expired(self, names: Sequence[str]) -> None:
+        """Delete the events of sessions that nobody has used for a while, even if no process has a copy."""
+        if self._store is not None:
+            self._bus.run_in_background(_forget(self._store, names))
+
     def _relay(self, kind: Literal["changed", "updated"], about: str) -> None:
         self._loop.call_soon_threadsafe(self._bus.send_later, BusMessage(kind, about=about))
+
+
+async def _forget(store: IEventStore, names: Sequence[str]) -> None:
+    for name in names:
+        await Archive(store, name).forget()
 
 
 def _listable(kind: str) -> Literal["tools", "prompts", "resources"]:

@@ -13,17 +13,17 @@ class LimitOverrides(Section):
     """Limits of a tool or of a tool set, set by the operator."""
 
     timeout_seconds: PositiveFloat | None = None
-    """The deadline of a call. Wins over the deadline in the code of the tool."""
+    """The deadline of a call. Overrides the deadline in the code of the tool."""
     max_timeout_seconds: PositiveFloat | None = None
     """How far progress may move the deadline, counted from the start of the call."""
     max_concurrency: PositiveInt | None = None
     """How many calls may run at once: of the tool, or of all tools in the set together."""
     queue_limit: int | None = Field(None, ge=0)
-    """How many more calls may wait until others have ended."""
+    """How many more calls may wait in the queue."""
     queue_timeout_seconds: PositiveFloat | None = None
     """How long a call may wait in the queue."""
     pool: str | None = None
-    """The share of the threads, or the group of processes, that runs the calls. Tools with the same `pool` share it."""
+    """The thread or process pool that runs the calls. Tools with the same `pool` share it."""
     max_result_bytes: PositiveInt | None = None
     """The maximum size of a result."""
 
@@ -87,9 +87,9 @@ class IdempotencySettings(Section):
     max_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of results are kept in memory. The oldest are dropped first."""
     max_record_bytes: PositiveInt = 1024 * 1024
-    """The largest result that is stored. For a larger one, only the fact that the work is done is stored."""
+    """The maximum size of a stored result. For a larger one, only the fact that the call has finished is stored."""
     claim_seconds: PositiveFloat = 10.0
-    """When another replica may take over work after the replica that did it has stopped responding."""
+    """How long a replica may be silent before another one takes over its work."""
     store_timeout_seconds: PositiveFloat = 1.0
     """How long a call waits for the store."""
     on_store_failure: Literal["open", "closed"] = "closed"
@@ -106,9 +106,9 @@ class LimitSettings(Section):
     cancel_grace_seconds: float = Field(0.02, ge=0, le=0.04)
     """How long a stopped call may take to end before its caller is answered without it."""
     max_inflight: PositiveInt = 10_000
-    """How many calls may run or wait at once. More are refused."""
+    """The maximum number of running and waiting calls. Others are refused."""
     max_inflight_per_principal: PositiveInt | None = 1000
-    """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
+    """The maximum number of calls of one principal over HTTP, or of one address if anonymous. null means no limit."""
     max_concurrency: PositiveInt | None = None
     """How many calls may run at once in the whole server. Unlimited unless set."""
     queue_limit: int = Field(0, ge=0)
@@ -120,17 +120,17 @@ class LimitSettings(Section):
     max_message_bytes: PositiveInt = 4 * 1024 * 1024
     """The maximum size of a message: an HTTP body, or a line on stdio."""
     max_json_values: int = Field(100_000, ge=1000)
-    """How many JSON values a message may have. Names of members count too."""
+    """The maximum number of JSON values in a message. Object keys count too."""
     threads: PositiveInt = 256
-    """How many threads run tools. They start on demand. More calls wait."""
+    """The maximum number of threads that run tools. They start on demand. Beyond it, calls wait."""
     threads_per_tool: PositiveInt = 40
-    """How many of the threads a tool, or all tools of a `pool` together, may hold. More calls of the tool wait."""
+    """The maximum number of threads for one tool, or for all tools of a `pool`. Beyond it, calls wait."""
     loop_stall_seconds: PositiveFloat | None = 0.25
-    """When code that blocks the event loop is logged with its stack. null turns this off."""
-    max_loop_lag_seconds: PositiveFloat | None = 0.1
-    """How long a request over HTTP may wait because the event loop is busy. More are refused. null turns this off."""
+    """How long code may block the event loop before its stack is logged. null turns this off."""
+    max_loop_lag_seconds: PositiveFloat | None = 0.08
+    """How long an HTTP request may wait for a busy event loop before it gets 503. null turns this off."""
     processes: PositiveInt = 4
-    """How many processes a tool with `execution = "process"`, or a pool of such tools, may have."""
+    """The maximum number of processes for a tool with `execution = "process"`, or for a pool of such tools."""
     max_process_bytes: PositiveInt | None = None
     """How much memory a tool process may use."""
     ask_timeout_seconds: PositiveFloat = 300.0
@@ -143,7 +143,7 @@ class ProtocolSettings(Section):
     """Choices that the protocol leaves open."""
 
     page_size: PositiveInt = 1000
-    """How many entries a page of a list has."""
+    """The maximum number of entries in a page of a list."""
     ascii_names: bool = True
     """Whether the names of tools and prompts must be ASCII, so that no two of them look alike."""
     unknown_tool: Literal["by_revision", "method_not_found", "invalid_params"] = "by_revision"
@@ -173,7 +173,7 @@ class CachingSettings(Section):
     list_ttl_seconds: float = Field(0.0, ge=0)
     """How long clients may cache lists."""
     resource_ttl_seconds: float = Field(0.0, ge=0)
-    """How long clients may cache resources without a hint of their own."""
+    """How long clients may cache resources that set no hint themselves."""
     scope: Literal["private", "public"] = "private"
     """Whether shared caches may store responses that do not depend on the caller."""
 
@@ -184,7 +184,7 @@ class SubscriptionSettings(Section):
     maximum: PositiveInt = 1000
     """How many `subscriptions/listen` streams may be open at once."""
     maximum_per_principal: PositiveInt | None = 100
-    """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
+    """The maximum number of streams of one principal over HTTP, or of one address if anonymous. null means no limit."""
     maximum_resources: PositiveInt = 1000
     """How many resources a client may watch."""
     maximum_per_request: PositiveInt = 100
@@ -200,19 +200,20 @@ class TaskSettings(Section):
     postgres_schema: Annotated[str, StringConstraints(pattern="^[a-z_][a-z0-9_]{0,40}$")] = "axolotl"
     """The schema of the Postgres database that holds the tables."""
     run_here: bool = True
-    """Whether processes that serve clients run stored tasks too, and not only `axolotl worker`."""
+    """Whether servers also run stored tasks, besides `axolotl worker`."""
     concurrency: PositiveInt = 100
     """How many stored tasks one process runs at once."""
     lease_seconds: PositiveFloat = 30.0
-    """After how many seconds without a sign of life a worker is presumed dead, and others run its tasks."""
+    """How long a worker may be silent before it is presumed dead and others take over its tasks."""
     hold_seconds: PositiveFloat = 60.0
-    """How long a stored task waits for an answer in place. Then it frees its slot, and runs again with the answer."""
+    """How long a stored task keeps its slot while it waits for an answer. After that, it runs again when the answer
+    arrives."""
     max_runs: PositiveInt = 5
     """How many workers may be lost while they run a stored task before it fails."""
     maximum: PositiveInt = 1000
     """How many tasks may exist at once."""
     maximum_per_principal: PositiveInt | None = 100
-    """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
+    """The maximum number of tasks of one principal over HTTP, or of one address if anonymous. null means no limit."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of results, and of large arguments of open tasks in memory, are kept.
 

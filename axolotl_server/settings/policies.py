@@ -42,7 +42,7 @@ class QuotaRuleSettings(Section):
     rate_per_second: PositiveFloat | None = None
     """The sustained rate per second."""
     burst: PositiveFloat | None = None
-    """How many may come at once. One second's worth unless set, at least 1."""
+    """How many may come at once. Defaults to one second's worth, at least 1."""
     limit: PositiveFloat | None = None
     """How many may come in each `window`, instead of a rate."""
     window: Window | None = None
@@ -106,7 +106,8 @@ class AuditSettings(Section):
     stderr: bool = False
     """Whether to write records to stderr, without a hash chain."""
     durability: Durability = "write"
-    """Where a record is when its caller is answered: in a buffer, with the operating system, or on disk."""
+    """How far a record is written before the caller is answered: to a buffer (`none`), the operating system (`write`)
+    or the disk (`fsync`)."""
     on_failure: OnFailure = "closed"
     """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"
@@ -116,9 +117,9 @@ class AuditSettings(Section):
     key: SecretStr | None = Field(None, min_length=16)
     """A secret of at least 16 characters that protects the hash chain from being rewritten."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
-    """The size at which a new file begins."""
+    """The size at which the file is rotated."""
     max_files: PositiveInt | None = None
-    """How many old files are kept. All unless set."""
+    """How many rotated files are kept. All unless set."""
     max_rejections_per_minute: int = Field(100, ge=0, le=10_000)
     """For how many addresses per minute rejected tokens are recorded. Further ones are only counted. 0 records none."""
     timeout_seconds: PositiveFloat = 5.0
@@ -217,7 +218,7 @@ class AuthorizationSettings(Section):
     """Authorization: who may use what."""
 
     mode: Annotated[Literal["off", "enforce"] | None, _one_of("off", "enforce")] = None
-    """Whether the policy is enforced. If not set, it is if there are rules, a default or an authorizer."""
+    """Whether the policy is enforced. Unless set, it is enforced if there are rules, a default or an authorizer."""
     default: Annotated[Literal["deny", "allow"] | None, _one_of("deny", "allow")] = None
     """The decision if no rule matches. Deny unless set."""
     denied_as: Annotated[Literal["forbidden", "not_found"], _one_of("forbidden", "not_found")] = "not_found"

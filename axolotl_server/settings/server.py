@@ -57,7 +57,7 @@ class ServerIdentity(Section):
 
 
 class RedisSettings(Section):
-    """A Redis that workers and replicas share: for sessions, quotas and the results of idempotent calls."""
+    """The Redis server in which workers and replicas share sessions, quotas and the results of idempotent calls."""
 
     url: SecretStr | None = None
     """The URL of Redis, which begins with `redis://`, `rediss://` or `unix://`. Without it, each process keeps its own
@@ -76,7 +76,7 @@ class LogSettings(Section):
     subject: bool = False
     """Whether JSON lines about a call include the subject of the caller."""
     levels: dict[str, Annotated[Literal["debug", "info", "warning", "error"], LOWER_CASE]] = Field({})
-    """The lowest level of single loggers, by name, such as `acme = "debug"`. HTTP clients log warnings unless set."""
+    """The levels of individual loggers, such as `acme = "debug"`. Loggers of HTTP clients default to `warning`."""
 
 
 class TelemetrySettings(Section):
@@ -89,7 +89,7 @@ class TelemetrySettings(Section):
     logs: bool = False
     """Whether to send log records, with the trace and the call that they belong to."""
     flush_seconds: float = Field(2.0, ge=0)
-    """How long a shutdown waits until telemetry is sent."""
+    """How long a shutdown waits for telemetry to be sent."""
 
 
 class MetricsSettings(Section):

@@ -83,7 +83,8 @@ class HttpSettings(Section):
     tls_key_password: SecretStr | None = None
     """The password of the private key."""
     tls_client_ca: Path | None = None
-    """Authorities that sign client certificates. If set, clients need a certificate."""
+    """A PEM file with the authorities that sign client certificates. If set, clients need a certificate (mutual
+    TLS)."""
     header_timeout_seconds: PositiveFloat = 10.0
     """How long a client may take to send the headers of a request."""
     body_timeout_seconds: PositiveFloat = 30.0
@@ -95,29 +96,34 @@ class HttpSettings(Section):
     max_head_bytes: int = Field(16 * 1024, ge=1024, le=1024 * 1024)
     """The maximum size of the request line and headers. A larger head gets 431."""
     max_headers: PositiveInt = 100
-    """How many headers a request may have. More get 431."""
+    """The maximum number of headers in a request. A request with more gets 431."""
     max_connections: PositiveInt = 10_000
-    """How many connections may be open at once, at most four fifths of the file descriptors. More get 503."""
+    """The maximum number of open connections, at most four fifths of the file descriptor limit. Others get 503."""
     max_connections_per_address: PositiveInt | None = 1000
-    """How many of them may come from one address, other than loopback and trusted proxies. null sets no such limit."""
+    """The maximum number of connections from one address, except loopback and trusted proxies. null means no limit."""
     max_buffered_body_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of incomplete request bodies are kept for all connections together. More get 503."""
+    """The maximum size of all request bodies together that are incomplete, or wait for another reply of their
+    connection. Beyond it, requests get 503."""
     max_running_body_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes the bodies above 64 KiB of running requests may have, half of it per caller. More get 503."""
+    """The maximum size of all bodies above 64 KiB of running requests together, half of it for one caller. Beyond it,
+    requests get 503."""
     max_unread_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of responses may wait for clients to read them. Beyond it, the slowest clients are closed."""
+    """The maximum size of all unread responses together, and of all events that wait for clients that do not read.
+    Beyond it, the connections that have stalled longest are closed."""
     watch_after_seconds: PositiveFloat = 0.05
-    """When a running call begins to watch whether its client disconnects."""
+    """How long a call runs before the server begins to check whether its client has disconnected."""
     keep_alive_seconds: PositiveFloat = 15.0
-    """How often an idle event stream gets a comment, and when a call that has sent nothing becomes one."""
+    """The interval of keep-alive comments on idle event streams. A call that has sent nothing for this long switches to
+    an event stream."""
     workers: PositiveInt = 1
     """How many processes serve the address. Cannot be set in the container."""
     worker_timeout_seconds: PositiveFloat | None = 30.0
-    """When a worker whose event loop does not respond is killed and replaced. null waits forever."""
+    """How long the event loop of a worker may be blocked before the worker is killed and replaced. null means
+    forever."""
     drain_delay_seconds: float = Field(0.0, ge=0)
-    """How long new calls are accepted after the signal to stop, while `/readyz` returns 503."""
+    """How long a graceful shutdown still accepts new calls, while `/readyz` returns 503."""
     drain_seconds: float = Field(25.0, ge=0)
-    """How long running calls have to finish after that."""
+    """How long running calls have to finish after that, before they are stopped."""
 
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
@@ -145,9 +151,9 @@ class StdioSettings(Section):
     """The stdio transport."""
 
     drain_seconds: float = Field(5.0, ge=0)
-    """How long running calls have to finish after the client has closed its input."""
+    """How long running calls have to finish after the client has closed stdin."""
     end_with_parent: bool = True
-    """Whether the server stops when the process that started it has ended, even if its input is still open."""
+    """Whether the server stops when its parent process has ended, even if stdin is still open."""
     principal: PrincipalSettings | None = None
     """The principal of the client. Anonymous unless set."""
 
@@ -163,7 +169,7 @@ class SessionSettings(Section):
     maximum: PositiveInt = 1000
     """How many sessions may exist at once, including HTTP+SSE streams."""
     maximum_per_principal: PositiveInt | None = 100
-    """How many of them one principal may have, or one address while anonymous. null means all."""
+    """The maximum number of sessions of one principal, or of one address if anonymous. null means no limit."""
     idle_seconds: PositiveFloat = 600.0
     """How long a session may be idle before it ends."""
     resumable: bool = True
@@ -175,9 +181,10 @@ class SessionSettings(Section):
     max_event_bytes: PositiveInt = 4 * 1024 * 1024
     """How many bytes of messages are kept per session."""
     max_total_event_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of messages are kept in memory for all sessions. The session with the most loses its oldest."""
+    """How many bytes of messages are kept for all sessions, in memory or in a directory. The session with the most
+    loses its oldest messages."""
     retry_seconds: PositiveFloat = 1.0
-    """When a client should reconnect after the server has closed its stream."""
+    """How long a client should wait before it reconnects after the server has closed its stream."""
     directory: Path | None = None
     """A directory in which the processes of one machine share sessions."""
     store_timeout_seconds: PositiveFloat = 1.0

@@ -118,12 +118,12 @@ class PublishedSkill(IFeature):
 
 
 def root_of(skill: ISkill) -> str:
-    """Give the URI of the folder of a skill."""
+    """Return the URI of the folder of a skill."""
     return skill.uri.removesuffix(f"/{SKILL_PAGE}")
 
 
 def readable(content: bytes) -> str | bytes:
-    """Give the content of a file as text, if it is text that has the same bytes for the client."""
+    """Return the content of a file as text, if it is text that has the same bytes for the client."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -209,7 +209,7 @@ def _entry(skill: ISkill, files: Iterable[SkillFile]) -> Mapping[str, Any]:
 
 
 def _directories(root: str, files: Iterable[SkillFile]) -> dict[str, list[SkillFile | SkillDirectory]]:
-    """Give what is in each directory of a skill, by its URI."""
+    """Return what is in each directory of a skill, by its URI."""
     found: dict[str, list[SkillFile | SkillDirectory]] = {root: []}
     for file in files:
         *parents, _ = file.uri.removeprefix(f"{root}/").split("/")

@@ -129,7 +129,7 @@ class SkillCatalogue(Catalogue[PublishedSkill, FeatureSpec]):
         return None
 
     def reader_of(self, binding: Binding[FeatureSpec]) -> Binding[FeatureSpec]:
-        """Give what reads the directories of a skill."""
+        """Return what reads the directories of a skill."""
         return self._readers[binding.spec.name]
 
     def served(self, registered: Iterable[AnyResource]) -> Iterable[PublishedSkill]:
@@ -161,7 +161,7 @@ class SkillCatalogue(Catalogue[PublishedSkill, FeatureSpec]):
         return all(await self.authorization.allowed(principal, self._files_of(binding)))
 
     def _files_of(self, binding: Binding[FeatureSpec]) -> Sequence[FeatureSpec]:
-        """Give everything that a principal must be allowed to read to see a skill."""
+        """Return everything that a principal must be allowed to read to see a skill."""
         found = [
             self._resources.find(canonical_uri(one.uri) or one.uri)
             if isinstance(one, IResource)

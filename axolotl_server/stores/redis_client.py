@@ -146,7 +146,10 @@ async def _receive_all(pubsub: PubSub, receive: Callable[[bytes], object]) -> No
         if message is not None:
             pinged = False
             if message["type"] == "message":
-                receive(message["data"])
+                try:
+                    receive(message["data"])
+                except Exception:  # the messages that follow are still wanted
+                    _log.exception("a message of another process cannot be handled")
         elif pinged:
             raise TimeoutError
         else:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from redis.commands.core import AsyncScript
 
-from axolotl_core.sessions import IEventStore, SessionStoreError, StoredEvent, hide_session_id
+from axolotl_core.sessions import IEventStore, SessionStoreError, StoredEvent
 from axolotl_server.stores.redis_client import RedisClient
 
 _LONGEST_NUMBER: Final = 15
@@ -120,5 +120,5 @@ class RedisEventStore(IEventStore):
         return self._redis.within(self._timeout_seconds, reply, SessionStoreError)
 
     def _keys(self, session: str) -> list[str]:
-        name = f"{self._prefix}{hide_session_id(session)}"
+        name = f"{self._prefix}{session}"
         return [f"{name}:events", f"{name}:events:known"]

@@ -19,26 +19,26 @@ from axolotl_server.stores.redis_client import RedisClient
 
 # KEYS[1] is a session: a hash with its version, the fields of its record, a field `s:<uri>` per subscription and a
 # field `h:<process>` per process that holds a copy. KEYS[2] is a sorted set with the keys of all sessions, by the time
-# of their last use in milliseconds; KEYS[2]:<share> is the same for the sessions that count for one principal. ARGV[1]
-# is how long a session may be idle, in milliseconds.
+# of their last use in milliseconds; it outlives them by a day, so that expired ones are found after a restart.
+# KEYS[2]:<share> is the same for the sessions that count for one principal. ARGV[1] is how long a session may be idle,
+# in milliseconds.
 
 _NOW: Final = """\
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function use(set)
+local function use(set, milliseconds)
   redis.call('ZADD', set, now, KEYS[1])
-  redis.call('PEXPIRE', set, ARGV[1])
-end
-local function count(set)
-  redis.call('ZREMRANGEBYSCORE', set, '-inf', now - ARGV[1])
-  return redis.call('ZCARD', set)
+  redis.call('PEXPIRE', set, milliseconds)
 end
 local function use_all()
-  use(KEYS[2])
+  use(KEYS[2], ARGV[1] + 86400000)
   local share = redis.call('HGET', KEYS[1], 'share')
   if share then
-    use(KEYS[2] .. ':' .. share)
+    use(KEYS[2] .. ':' .. share, ARGV[1])
   end
+end
+local function count(set)
+  return redis.call('ZCOUNT', set, string.format('(%d', now - ARGV[1]), '+inf')
 end
 """
 
@@ -48,8 +48,12 @@ _BEGIN: Final = (
 if count(KEYS[2]) >= tonumber(ARGV[2]) then
   return 0
 end
-if ARGV[3] ~= '' and count(KEYS[2] .. ':' .. ARGV[4]) >= tonumber(ARGV[3]) then
-  return 0
+if ARGV[3] ~= '' then
+  local share = KEYS[2] .. ':' .. ARGV[4]
+  redis.call('ZREMRANGEBYSCORE', share, '-inf', now - ARGV[1])
+  if count(share) >= tonumber(ARGV[3]) then
+    return 0
+  end
 end
 redis.call('HSET', KEYS[1], 'version', 1, unpack(ARGV, 5))
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
@@ -117,6 +121,21 @@ end
 return redis.call('DEL', KEYS[1])
 """
 
+_EXPIRE: Final = (
+    _NOW
+    + """\
+local expired = {}
+for _, key in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[1])) do
+  if redis.call('EXISTS', key) == 0 then
+    redis.call('ZREM', KEYS[2], key)
+    expired[#expired + 1] = key
+  end
+end
+return expired
+"""
+)
+"""Returns the keys of sessions that have expired, each of them once."""
+
 _SEND: Final = """\
 local received, missed = 0, 0
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
@@ -162,10 +181,19 @@ class RedisSessionStore(ISessionStore):
         self._process = secrets.token_hex(_SENDER_BYTES // 2)
         self._begin, self._find, self._change = map(redis.script, (_BEGIN, _FIND, _CHANGE))
         self._hold, self._end, self._send = map(redis.script, (_HOLD, _END, _SEND))
+        self._expire = redis.script(_EXPIRE)
+        self._expired: Callable[[Sequence[str]], object] | None = None
         self._channels = f"{self._prefix}process:"
         self._subscription = redis.subscription(f"{self._channels}{self._process}", f"{self._prefix}all")
 
-    def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
+    def open(
+        self,
+        receive: Callable[[bytes], object],
+        reconnected: Callable[[], object],
+        expired: Callable[[Sequence[str]], object],
+    ) -> None:
+        self._expired = expired
+
         def receive_from_others(message: bytes) -> None:
             if not message.startswith(self._process.encode()):
                 receive(message[_SENDER_BYTES:])
@@ -193,7 +221,11 @@ class RedisSessionStore(ISessionStore):
         return None if version is None else int(version)
 
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
-        return frozenset([session for session in sessions if await self._run(self._hold, session, self._process)])
+        held = frozenset([session for session in sessions if await self._run(self._hold, session, self._process)])
+        keys: list[bytes] = await self._run(self._expire, "")
+        if keys and self._expired is not None:
+            self._expired([key.decode().removeprefix(self._prefix) for key in keys])
+        return held
 
     async def end(self, session: str) -> None:
         await self._run(self._end, session)

@@ -1,165 +1,25 @@
-"""Sessions and events in SQLite files, shared by the processes of one machine."""
+"""Session store in an SQLite file, with which every process of one machine can serve every client."""
 
 import asyncio
-import os
 import secrets
 import socket
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from axolotl_core.errors import ConfigurationError
 from axolotl_core.sessions import (
-    IEventStore,
     ISessionStore,
     KnownSession,
     SessionChange,
     SessionRecord,
     SessionStoreError,
-    StoredEvent,
     hide_session_id,
 )
-
-_BUSY_SECONDS: Final = 2.0
-
-
-class LocalDatabase:
-    """A database whose short transactions never wait for the disk: the data need not survive a crash of the machine."""
-
-    def __init__(self, path: Path, schema: str) -> None:
-        _make_private(path)
-        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-        for pragma in ("journal_mode = wal", "synchronous = off"):
-            self._connection.execute(f"pragma {pragma}").close()
-        self._connection.executescript(schema).close()
-
-    def all(self, statement: str, *values: Any) -> list[Any]:
-        """Return the rows of a query."""
-        with closing(self._connection.execute(statement, values)) as cursor:
-            return cursor.fetchall()
-
-    def execute(self, statement: str, *values: Any) -> int:
-        """Execute a statement and return the number of changed rows."""
-        with closing(self._connection.execute(statement, values)) as cursor:
-            return cursor.rowcount
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Run a block in an exclusive transaction."""
-        self._connection.execute("begin immediate").close()
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("rollback").close()
-            raise
-        self._connection.execute("commit").close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-
-def _make_private(path: Path) -> None:
-    """Create a file that only its owner can read, or make it so; the files beside it get the same mode from SQLite."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise ConfigurationError(f"Setting sessions.directory: {path} cannot be used: {error.strerror}") from error
-    try:
-        if os.fstat(descriptor).st_uid == os.geteuid():
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-
-
-_LONGEST_NUMBER: Final = 18
-_EVENTS_SCHEMA: Final = """
-create table if not exists counts (session text primary key, last integer not null);
-create table if not exists events (
-    session text not null, number integer not null, stream text not null, message blob not null,
-    primary key (session, number)
-);
-"""
-
-
-class SqliteEventStore(IEventStore):
-    """Keeps the newest events of each session, until the store of sessions drops them."""
-
-    def __init__(self, path: Path, *, max_events: int, max_bytes: int) -> None:
-        self._database = LocalDatabase(path, _EVENTS_SCHEMA)
-        self._max_events = max_events
-        self._max_bytes = max_bytes
-
-    async def append(self, session: str, stream: str, message: bytes) -> str:
-        """Keep a message; of one that exceeds the limit by itself, only the ID is kept."""
-        key, kept = hide_session_id(session), message if len(message) <= self._max_bytes else b""
-        with self._database.transaction():
-            [(number,)] = self._database.all(
-                "insert into counts values (?, 1) on conflict (session) do update set last = last + 1 returning last",
-                key,
-            )
-            self._database.execute("insert into events values (?, ?, ?, ?)", key, number, stream, kept)
-            self._shrink(key, number)
-        return str(number)
-
-    async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
-        if not (event_id.isascii() and event_id.isdecimal()) or len(event_id) > _LONGEST_NUMBER:
-            return None
-        key, number = hide_session_id(session), int(event_id)
-        rows = self._database.all("select number, message from events where session = ? and stream = ?", key, stream)
-        own: dict[int, bytes] = dict(sorted(rows))
-        [(first,)] = self._database.all("select coalesce(min(number), 0) from events where session = ?", key)
-        if not own or not (number in own or 0 < number < first):
-            return None
-        return [StoredEvent(str(kept), message) for kept, message in own.items() if kept > number]
-
-    async def forget(self, session: str, stream: str | None = None) -> None:
-        key = hide_session_id(session)
-        if stream is not None:
-            self._database.execute("delete from events where session = ? and stream = ?", key, stream)
-            return
-        self._drop(key)
-
-    def drop_ended(self, keys: Iterable[str]) -> None:
-        """Delete the events of sessions that have ended; if the file cannot be used now, the next start does it."""
-        with suppress(sqlite3.Error):
-            for key in keys:
-                self._drop(key)
-
-    def keys(self) -> set[str]:
-        """Return the hidden IDs of all sessions that have had events."""
-        return {key for (key,) in self._database.all("select session from counts")}
-
-    async def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
-    def _drop(self, key: str) -> None:
-        with self._database.transaction():
-            for table in ("events", "counts"):
-                self._database.execute(f"delete from {table} where session = ?", key)
-
-    def _shrink(self, key: str, last: int) -> None:
-        self._database.execute(
-            """
-            delete from events where session = ? and (number <= ? or number < (
-                select coalesce(min(number), 0) from (
-                    select number, sum(length(message)) over (order by number desc) as bytes
-                    from events where session = ?
-                ) where bytes <= ?
-            ))
-            """,
-            key,
-            last - self._max_events,
-            key,
-            self._max_bytes,
-        )
-
+from axolotl_server.stores.sqlite_file import LocalDatabase, ResultT
 
 _MAX_MESSAGE_BYTES: Final = 2**20
 _PAUSES_SECONDS: Final = (0.01, 0.03, 0.1, 0.3)
@@ -187,28 +47,30 @@ class SqliteSessionStore(ISessionStore):
         maximum: int,
         idle_seconds: float,
         maximum_per_principal: int | None = None,
-        events: SqliteEventStore | None = None,
+        timeout_seconds: float = 1.0,
     ) -> None:
-        """Open the database; with the events of its sessions, they end together."""
         self._directory = directory
-        self._events = events
-        self._ended: list[str] = []
+        self._idle: list[str] = []
+        self._expired: Callable[[Sequence[str]], object] | None = None
         self._maximum = maximum
         self._maximum_per_principal = maximum_per_principal
         self._idle_seconds = idle_seconds
         self._process = secrets.token_hex(8)
-        self._database = LocalDatabase(directory / "sessions.sqlite", _SCHEMA)
+        self._database = LocalDatabase(directory / "sessions.sqlite", _SCHEMA, timeout_seconds)
         self._socket: socket.socket | None = None
-        self._drop_orphans()
 
-    def _drop_orphans(self) -> None:
-        """Drop events whose session ended while nobody could drop them; a session has no events before it is stored."""
-        if self._events is not None:
-            found = self._events.keys()
-            self._events.drop_ended(found - {name for (name,) in self._database.all("select name from sessions")})
+    def names(self) -> set[str]:
+        """Return the digests of all sessions."""
+        return {name for (name,) in self._database.all("select name from sessions")}
 
-    def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
+    def open(
+        self,
+        receive: Callable[[bytes], object],
+        reconnected: Callable[[], object],
+        expired: Callable[[Sequence[str]], object],
+    ) -> None:
         """Begin to receive; messages are never lost, so that `reconnected` is not called."""
+        self._expired = expired
         own = self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         own.bind(str(self._directory / self._process))
         own.setblocking(False)
@@ -222,51 +84,56 @@ class SqliteSessionStore(ISessionStore):
         asyncio.get_running_loop().add_reader(own, read)
 
     async def begin(self, session: str, record: SessionRecord) -> bool:
-        with self._transaction():
-            self._drop_idle()
-            [(count,)] = self._database.all("select count(*) from sessions")
-            if count >= self._maximum or self._is_used_up(record.share):
-                return False
-            name = hide_session_id(session)
-            self._database.execute("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.monotonic())
-            self._database.execute("insert into holders values (?, ?)", name, self._process)
-            if record.share is not None:
-                self._database.execute("insert into shares values (?, ?)", name, record.share)
-            return True
+        return await self._write(lambda: self._begin(hide_session_id(session), record))
+
+    def _begin(self, name: str, record: SessionRecord) -> bool:
+        self._drop_idle()
+        [(count,)] = self._database.all("select count(*) from sessions")
+        if count >= self._maximum or self._is_used_up(record.share):
+            return False
+        self._database.execute("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.monotonic())
+        self._database.execute("insert into holders values (?, ?)", name, self._process)
+        if record.share is not None:
+            self._database.execute("insert into shares values (?, ?)", name, record.share)
+        return True
 
     async def find(self, session: str, known: int) -> KnownSession | None:
-        with self._transaction():
-            name = hide_session_id(session)
-            if not self._use(name):
-                return None
-            if known == 0:
-                self._database.execute("insert or ignore into holders values (?, ?)", name, self._process)
-            [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
-            return KnownSession(version, None if version == known else _decode(record))
+        return await self._write(lambda: self._find(hide_session_id(session), known))
+
+    def _find(self, name: str, known: int) -> KnownSession | None:
+        if not self._use(name):
+            return None
+        if known == 0:
+            self._database.execute("insert or ignore into holders values (?, ?)", name, self._process)
+        [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
+        return KnownSession(version, None if version == known else _decode(record))
 
     async def change(self, session: str, change: SessionChange) -> int | None:
-        with self._transaction():
-            name = hide_session_id(session)
-            if not self._use(name):
-                return None
-            [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
-            changed = _encode(_decode(record).changed(change))
-            statement = "update sessions set version = ?, record = ? where name = ?"
-            self._database.execute(statement, version + 1, changed, name)
-            return int(version) + 1
+        return await self._write(lambda: self._change(hide_session_id(session), change))
+
+    def _change(self, name: str, change: SessionChange) -> int | None:
+        if not self._use(name):
+            return None
+        [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
+        changed = _encode(_decode(record).changed(change))
+        statement = "update sessions set version = ?, record = ? where name = ?"
+        self._database.execute(statement, version + 1, changed, name)
+        return int(version) + 1
 
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
-        with self._transaction():
-            return frozenset(session for session in sessions if self._use(hide_session_id(session)))
+        return await self._write(lambda: self._hold(sessions))
+
+    def _hold(self, sessions: Sequence[str]) -> frozenset[str]:
+        self._drop_idle()
+        return frozenset(session for session in sessions if self._use(hide_session_id(session)))
 
     async def end(self, session: str) -> None:
-        with self._transaction():
-            self._remove(hide_session_id(session))
+        await self._write(lambda: self._remove(hide_session_id(session)))
 
     async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
         """Send a message to each holder; processes that have died are removed."""
-        with self._transaction():
-            rows = self._database.all("select process from holders where name = ?", hide_session_id(session))
+        query = "select process from holders where name = ?"
+        rows = await self._database.read(lambda: self._database.all(query, hide_session_id(session)))
         received = [await self._send(process, message) for (process,) in rows if process != self._process]
         return any(received)
 
@@ -279,8 +146,8 @@ class SqliteSessionStore(ISessionStore):
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
-            (self._directory / self._process).unlink(missing_ok=True)
-        self._database.execute("delete from holders where process = ?", self._process)
+        with suppress(SessionStoreError):  # otherwise, those who send to this process do it
+            await self._remove_process(self._process)
         self._database.close()
 
     async def _send(self, process: str, message: bytes) -> bool:
@@ -291,7 +158,7 @@ class SqliteSessionStore(ISessionStore):
                 self._socket.sendto(message, str(path))
                 return True
             except (FileNotFoundError, ConnectionRefusedError):
-                self._remove_process(process)
+                await self._remove_process(process)
                 return False
             except BlockingIOError:
                 if pause is None:
@@ -301,22 +168,21 @@ class SqliteSessionStore(ISessionStore):
                 raise SessionStoreError(f"a message cannot be sent: {error.strerror}") from None
         return False
 
-    def _remove_process(self, process: str) -> None:
+    async def _remove_process(self, process: str) -> None:
         (self._directory / process).unlink(missing_ok=True)
-        with self._transaction():
-            self._database.execute("delete from holders where process = ?", process)
+        await self._write(lambda: self._database.execute("delete from holders where process = ?", process))
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        try:
-            with self._database.transaction():
-                yield
-        except sqlite3.Error as error:
-            raise SessionStoreError(f"the database of sessions cannot be used: {error}") from error
-        finally:
-            ended, self._ended = self._ended, []
-        if ended and self._events is not None:
-            self._events.drop_ended(ended)
+    async def _write(self, operation: Callable[[], ResultT]) -> ResultT:
+        """Run an operation in a transaction, and report the sessions that it found to be idle for too long."""
+
+        def run() -> tuple[ResultT, list[str]]:
+            self._idle = []
+            return operation(), self._idle
+
+        result, idle = await self._database.write(run)
+        if idle and self._expired is not None:
+            self._expired(idle)
+        return result
 
     def _use(self, name: str) -> bool:
         self._drop_idle()
@@ -333,8 +199,8 @@ class SqliteSessionStore(ISessionStore):
         self._database.execute("update sessions set used = ? where used > ?", now, now)  # from before a restart
         for (name,) in self._database.all("select name from sessions where used < ?", now - self._idle_seconds):
             self._remove(name)
+            self._idle.append(name)
 
     def _remove(self, name: str) -> None:
         for table in ("sessions", "shares", "holders"):
             self._database.execute(f"delete from {table} where name = ?", name)
-        self._ended.append(name)

@@ -73,8 +73,8 @@ class PostgresConnections:
         self._outages.recovered()
         return result
 
-    async def patiently(self, work: Callable[[Any], Awaitable[ResultT]]) -> ResultT:
-        """Do some work with a connection, and wait until there is one."""
+    async def use_with_retry(self, work: Callable[[Any], Awaitable[ResultT]]) -> ResultT:
+        """Do some work with a connection, again and again until there is one."""
         delays = iter(_RETRY_SECONDS)
         while True:
             try:
@@ -158,13 +158,13 @@ class PostgresDriver(Driver):
         async def work(connection: Any) -> list[dict[str, object]]:
             return [dict(row) for row in await connection.fetch(query, *args)]
 
-        return await self._connections.patiently(work)
+        return await self._connections.use_with_retry(work)
 
     async def execute(self, query: str, *args: object) -> str:
         async def work(connection: Any) -> str:
             return str(await connection.execute(query, *args))
 
-        return await self._connections.patiently(work)
+        return await self._connections.use_with_retry(work)
 
     async def notify(self, channel: str, payload: str) -> None:
         await self.execute("select pg_notify($1, $2)", channel, payload)

@@ -153,11 +153,12 @@ class RunStatements(TaskStatements):
     def park(self, started: StartedRun, keys: Iterable[str]) -> Operation[bool]:
         """Free the run of a task that waits for answers; False if one of them has arrived.
 
-        Its place in the queue goes at the same time: the answer makes a new one, and a task must not have two.
+        Its place in the queue goes at the same time: the answer makes a new one, and a task must not have two. A run
+        that is parked already is parked: the reply to the first attempt may have been lost.
         """
         task = started.task
         rows = yield Execute(
-            f"select id from {self.tasks} where id = $1 and run = $2 and state = 'running'{self.locking}",
+            f"select id from {self.tasks} where id = $1 and run = $2 and state in ('running', 'parked'){self.locking}",
             (task.id, task.run),
         )
         wanted = set(keys)

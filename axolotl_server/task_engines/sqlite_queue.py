@@ -5,7 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pgqueuer.core.tm import TaskManager
 from pgqueuer.domain.models import HealthCheckEvent, Job, TableChangedEvent, TracebackRecord, utc_now
@@ -14,10 +14,16 @@ from pgqueuer.domain.types import JOB_STATUS, HealthCheckId, JobId, QueueEntrypo
 from pgqueuer.ports.driver import Driver
 from pgqueuer.ports.repository import EntrypointExecutionParameter
 
+from axolotl_core.task_engine import TasksUnavailable
+from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.task_engines.sqlite_thread import Effects
 
 if TYPE_CHECKING:
     from axolotl_server.task_engines.sqlite_tasks import SqliteTasks
+
+_RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+ResultT = TypeVar("ResultT")
 
 JOBS_SCHEMA: Final = """
 create table if not exists jobs (
@@ -99,6 +105,7 @@ class SqliteQueue:
         """Whether there were jobs when it looked last."""
         self.driver = SqliteDriver(tasks)
         self.qbe = _Environment()
+        self._outages = OutageLog("The queue of tasks", "attempts that failed")
 
     async def dequeue(
         self,
@@ -117,7 +124,7 @@ class SqliteQueue:
         def work(connection: sqlite3.Connection, effects: Effects) -> list[tuple[Any, ...]]:
             return self._take(connection, batch_size, limits, str(queue_manager_id), heartbeat_timeout)
 
-        taken = await self._tasks.run(work)
+        taken = await self._run(work)
         self._is_busy = bool(taken)
         return [_job(row, queue_manager_id) for row in taken]
 
@@ -133,7 +140,7 @@ class SqliteQueue:
             )
             return found.fetchone() is not None
 
-        return await self._tasks.run(work, writes=False)
+        return await self._run(work, writes=False)
 
     def _take(
         self, connection: sqlite3.Connection, batch: int, limits: dict[str, int], manager: str, timeout: timedelta
@@ -177,7 +184,7 @@ class SqliteQueue:
             connection.executemany("delete from jobs where id = ? and manager = ?", ids).close()
             effects.queued.append(True)  # a limit may have a free place now
 
-        await self._tasks.run(work)
+        await self._run(work)
 
     async def retry_job(self, job: Job, delay: timedelta, traceback_record: TracebackRecord | None) -> None:
         """Put a job back into the queue, for later, unless another worker has it now."""
@@ -191,19 +198,32 @@ class SqliteQueue:
             ).close()
             effects.queued.append(True)
 
-        await self._tasks.run(work)
+        await self._run(work)
 
     async def update_heartbeat(self, job_ids: list[JobId]) -> None:
         """Note that jobs are still running."""
-        now = time.time()
 
         def work(connection: sqlite3.Connection, effects: Effects) -> None:
+            now = time.time()
             connection.executemany(
                 "update jobs set heartbeat = ? where id = ? and manager = ?",
                 [(now, one, self._manager) for one in job_ids],
             ).close()
 
-        await self._tasks.run(work)
+        await self._run(work)
+
+    async def _run(self, work: Callable[[sqlite3.Connection, Effects], ResultT], *, writes: bool = True) -> ResultT:
+        """Run work, again and again until the file can be used: a queue manager ends with the first error."""
+        delays = iter(_RETRY_SECONDS)
+        while True:
+            try:
+                result = await self._tasks.run(work, writes=writes)
+            except TasksUnavailable as error:
+                self._outages.failed(str(error))
+                await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
+            else:
+                self._outages.recovered()
+                return result
 
     async def queued_work(self, entrypoints: list[QueueEntrypoint]) -> int:
         """Return 0: only jobs that are due count, and the manager looks for new ones often enough."""

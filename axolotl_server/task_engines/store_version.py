@@ -18,7 +18,7 @@ STORE_VERSION: Final = len(_STEPS)
 
 
 def steps_from(version: int, tables: str = "") -> Iterator[str]:
-    """Give the statements that bring a store up to date; the names of tables get a prefix."""
+    """Return the statements that bring a store up to date; the names of tables get a prefix."""
     return (statement.format(tables=tables) for step in _STEPS[version:] for statement in step)
 
 

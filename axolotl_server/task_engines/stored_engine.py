@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -35,7 +34,7 @@ from axolotl_server.task_engines.run_statements import RunStatements, StartedRun
 from axolotl_server.task_engines.stored_run import StoredRun
 from axolotl_server.task_engines.task_sealing import ForeignTask, UnreadableTask
 from axolotl_server.task_engines.task_statements import Operation
-from axolotl_server.task_engines.task_states import cancelled_by, now_text, shutting_down
+from axolotl_server.task_engines.task_states import UNREADABLE, cancelled_by, is_task_id, now_text, shutting_down
 
 _MAX_KNOWN: Final = 10_000
 _STOP_SECONDS: Final = 5.0
@@ -43,7 +42,6 @@ _BATCH: Final = 25
 _LOOK_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
-_UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed")
 
 ResultT = TypeVar("ResultT")
 
@@ -77,7 +75,7 @@ class ITaskDatabase(ABC):
 
     @abstractmethod
     def repository(self, concurrency: int) -> RepositoryPort:
-        """Give the queue to a worker that runs so many calls at once."""
+        """Make the queue of a worker that runs up to `concurrency` calls at the same time."""
 
     @abstractmethod
     async def tidy(self) -> None:
@@ -145,10 +143,12 @@ class StoredTaskEngine(ITaskEngine):
         return record
 
     async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
+        if not is_task_id(task_id):
+            return None  # Postgres would refuse some of these texts, with all statements that share the round trip
         found = (await self._database.execute(self._statements.read((task_id,)), writes=False)).get(task_id)
         if isinstance(found, ForeignTask):
             raise TasksUnavailable(str(found))
-        record = await self._spoiled(task_id, found) if isinstance(found, UnreadableTask) else found
+        record = await self._end_unreadable(task_id, found) if isinstance(found, UnreadableTask) else found
         if record is None or owner not in (None, record.owner):
             return None
         if record.open:
@@ -212,8 +212,8 @@ class StoredTaskEngine(ITaskEngine):
         if self._changed:
             self._wake.set()
 
-    async def patiently(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> ResultT:
-        """Execute an operation, and wait for the database if it cannot be reached."""
+    async def execute_with_retry(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> ResultT:
+        """Execute an operation, again and again until the database can be reached; `make` makes it anew."""
         delays = iter(_RETRY_SECONDS)
         while True:
             try:
@@ -251,11 +251,11 @@ class StoredTaskEngine(ITaskEngine):
         task_id = (job.payload or b"").decode()
         taken = TakenJob(job.id, str(job.queue_manager_id))
         try:
-            started = await self.patiently(lambda: self._statements.begin_first(task_id, taken), atomic=False)
+            started = await self.execute_with_retry(lambda: self._statements.begin_first(task_id, taken), atomic=False)
             if started is None:
-                started = await self.patiently(lambda: self._statements.begin(task_id, taken))
+                started = await self.execute_with_retry(lambda: self._statements.begin(task_id, taken))
         except UnreadableTask as error:
-            await self._spoiled(task_id, error)
+            await self._end_unreadable(task_id, error)
             if isinstance(error, ForeignTask):
                 raise RetryRequested(timedelta(seconds=self._settings.lease_seconds)) from None
             return
@@ -266,9 +266,9 @@ class StoredTaskEngine(ITaskEngine):
         self._lost += started.lost
         if started.lost and (not runner.may_restart(job.entrypoint) or started.task.losses >= self._settings.max_runs):
             _log.warning("task %s of tool %s: the worker that ran it is gone", task_id, job.entrypoint)
-            await self.patiently(lambda: self._statements.end(started.task, _LOST))
+            await self.execute_with_retry(lambda: self._statements.end(started.task, _LOST))
         elif self._stops:
-            await self.patiently(lambda: self._statements.release(started))
+            await self.execute_with_retry(lambda: self._statements.release(started))
         else:
             await self._run(started, runner)
 
@@ -279,7 +279,9 @@ class StoredTaskEngine(ITaskEngine):
 
     async def _run(self, started: StartedRun, runner: ITaskRunner) -> None:
         task_id = started.task.id
-        run = self._runs[task_id] = StoredRun(started, self._statements, self._database.execute, self.patiently)
+        run = self._runs[task_id] = StoredRun(
+            started, self._statements, self._database.execute, self.execute_with_retry
+        )
         loop = asyncio.get_running_loop()
         seconds = max(0.0, started.task.expires_at - time.time())
         expiry = loop.call_later(seconds, run.token.cancel, CancelReason.TIMEOUT)
@@ -287,7 +289,7 @@ class StoredTaskEngine(ITaskEngine):
             await runner.run(run)
         except UnknownCall:
             _log.warning("task %s was submitted by a server of another version; another worker may run it", task_id)
-            await self.patiently(lambda: self._statements.suspend(started.task))
+            await self.execute_with_retry(lambda: self._statements.suspend(started.task))
             raise RetryRequested(timedelta(seconds=self._settings.lease_seconds)) from None
         finally:
             expiry.cancel()
@@ -310,6 +312,8 @@ class StoredTaskEngine(ITaskEngine):
                     await asyncio.sleep(_RETRY_SECONDS[2])
                     self._changed.update(task_ids)
                     self._wake.set()
+                except Exception:  # the tasks that change next are still looked at
+                    _log.exception("changed tasks cannot be looked at")
 
     async def _compare_runs(self, runs: Mapping[str, StoredRun]) -> None:
         if not runs:
@@ -320,7 +324,7 @@ class StoredTaskEngine(ITaskEngine):
             try:
                 run.compare(states.get(task_id), answers)
             except UnreadableTask as error:
-                await self._spoiled(task_id, error)
+                await self._end_unreadable(task_id, error)
 
     async def _report(self, task_ids: Sequence[str]) -> None:
         """Tell listeners about tasks, and deliver their messages."""
@@ -331,7 +335,7 @@ class StoredTaskEngine(ITaskEngine):
         records: list[TaskRecord] = []
         for task_id in task_ids:
             one = found.get(task_id)
-            record = await self._spoiled(task_id, one) if isinstance(one, UnreadableTask) else one
+            record = await self._end_unreadable(task_id, one) if isinstance(one, UnreadableTask) else one
             record = self._expired(task_id) if record is None else record
             if record is not None:
                 records.append(record)
@@ -368,8 +372,11 @@ class StoredTaskEngine(ITaskEngine):
     async def _keep_tidy(self) -> None:
         while True:
             await asyncio.sleep(min(10.0, self._settings.lease_seconds / 2))
-            with suppress(TasksUnavailable):
+            try:
                 await self.tidy()
+            except Exception as error:  # the next attempt may succeed
+                if not isinstance(error, TasksUnavailable):
+                    _log.exception("the store of tasks cannot be tidied")
 
     def _know(self, record: TaskRecord) -> None:
         self._known[record.id] = record
@@ -377,13 +384,13 @@ class StoredTaskEngine(ITaskEngine):
             old, _ = self._known.popitem(last=False)
             self._versions.pop(old, None)
 
-    async def _spoiled(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
+    async def _end_unreadable(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
         """End a task whose stored values were changed; leave one with another key to processes that have it."""
         if isinstance(error, ForeignTask):
             _log.error("%s", error)
             return None
         _log.error("a stored task fails: %s", error)
-        await self.patiently(lambda: self._statements.spoil(task_id, _UNREADABLE))
+        await self.execute_with_retry(lambda: self._statements.end_unreadable(task_id, UNREADABLE))
         found = await self._database.execute(self._statements.read((task_id,)), writes=False)
         record = found.get(task_id)
         return None if isinstance(record, UnreadableTask) else record

@@ -22,8 +22,8 @@ class IExecute(Protocol):
     def __call__(self, operation: Operation[ResultT], *, writes: bool = True) -> Awaitable[ResultT]: ...
 
 
-class IPatience(Protocol):
-    """Executes an operation, and waits for the database if it cannot be reached."""
+class IExecuteWithRetry(Protocol):
+    """Executes an operation, which is made anew for each attempt, until the database can be reached."""
 
     def __call__(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> Awaitable[ResultT]: ...
 
@@ -31,7 +31,13 @@ class IPatience(Protocol):
 class StoredRun:
     """A run whose writes count only while it is the current run of its task."""
 
-    def __init__(self, started: StartedRun, statements: RunStatements, execute: IExecute, patiently: IPatience) -> None:
+    def __init__(
+        self,
+        started: StartedRun,
+        statements: RunStatements,
+        execute: IExecute,
+        execute_with_retry: IExecuteWithRetry,
+    ) -> None:
         self.call = started.call
         self.answers: Mapping[str, bytes] = started.answers
         self.kept: Mapping[str, bytes] = started.kept
@@ -40,7 +46,7 @@ class StoredRun:
         self.record: TaskRecord = statements.record(started.task)
         self._statements = statements
         self._execute = execute
-        self._patiently = patiently
+        self._execute_with_retry = execute_with_retry
         self._waiting: dict[str, asyncio.Future[bytes | None]] = {}
         self._unsent: list[bytes] = []
         self._sending: asyncio.TimerHandle | None = None
@@ -58,8 +64,8 @@ class StoredRun:
         self._has_kept = True
         answered = self._waiting[key] = asyncio.get_running_loop().create_future()
         try:
-            if not await self._patiently(lambda: self._statements.ask(self._task, key, question)):
-                await self._stop_if_lost()
+            if not await self._execute_with_retry(lambda: self._statements.ask(self._task, key, question)):
+                await self._refresh()
             return await self._answer(answered, hold_seconds)
         finally:
             self._waiting.pop(key, None)
@@ -68,19 +74,19 @@ class StoredRun:
 
     async def keep(self, key: str, value: bytes) -> None:
         self._has_kept = True
-        if not await self._patiently(lambda: self._statements.keep(self._task, key, value)):
-            await self._stop_if_lost()
+        if not await self._execute_with_retry(lambda: self._statements.keep(self._task, key, value)):
+            await self._refresh()
             raise ToolCancelled("The task has ended, or another worker runs it")
         self.kept = {**self.kept, key: value}
 
     async def release(self) -> None:
         await self.flush()
-        await self._patiently(lambda: self._statements.release(self._started))
+        await self._execute_with_retry(lambda: self._statements.release(self._started))
 
     async def end(self, outcome: Outcome) -> bool:
         await self.flush()
         tidy = self._has_kept
-        return await self._patiently(lambda: self._statements.end(self._task, outcome, tidy=tidy), atomic=tidy)
+        return await self._execute_with_retry(lambda: self._statements.end(self._task, outcome, tidy=tidy), atomic=tidy)
 
     @property
     def asks(self) -> bool:
@@ -98,11 +104,6 @@ class StoredRun:
             return
         own = {key: value for task_id, key, value in answers if task_id == self._task.id and key in self._waiting}
         self._take({key: self._statements.open_answer(self._task, key, value) for key, value in own.items()})
-
-    async def _refresh(self) -> None:
-        task_id = self._task.id
-        states, answers = await self._execute(self._statements.states((task_id,), (task_id,)), writes=False)
-        self.compare(states.get(task_id), answers)
 
     async def flush(self) -> None:
         """Store the messages that wait; those that are being stored are stored when this returns."""
@@ -124,27 +125,28 @@ class StoredRun:
             await asyncio.wait((answered,), timeout=hold_seconds)
             if answered.done():
                 return answered.result()
-            if await self._patiently(lambda: self._statements.park(self._started, tuple(self._waiting))):
+            if await self._execute_with_retry(lambda: self._statements.park(self._started, tuple(self._waiting))):
                 for one in self._waiting.values():
                     if not one.done():
                         one.set_result(None)
             else:
-                await self._patiently_refresh()
+                await self._refresh()
 
-    async def _patiently_refresh(self) -> None:
+    async def _refresh(self) -> None:
+        """Compare with the stored task now; if the database cannot be reached, the engine compares later."""
+        task_id = self._task.id
         try:
-            await self._refresh()
+            states, answers = await self._execute(self._statements.states((task_id,), (task_id,)), writes=False)
         except TasksUnavailable:
             await asyncio.sleep(_SEND_SECONDS)
+        else:
+            self.compare(states.get(task_id), answers)
 
     async def _withdraw(self, key: str) -> None:
         try:
             await self._execute(self._statements.withdraw(self._task, key))
         except TasksUnavailable:
             return  # the question stays until the end of the task
-
-    async def _stop_if_lost(self) -> None:
-        await self._patiently_refresh()
 
     def _take(self, answers: Mapping[str, bytes]) -> None:
         self.answers = {**self.answers, **answers}

@@ -11,10 +11,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.configuration.secret_files import UnreadableFile, read_small
 from axolotl_server.questions.sealing import KeyRing, UnknownKey, Unsealable
 
 _PURPOSE: Final = b"axolotl task"
 _KEY_BYTES: Final = 32
+_MAX_KEY_FILE_BYTES: Final = 1024
 
 
 class TaskPlace(NamedTuple):
@@ -67,15 +69,15 @@ def _bound(place: TaskPlace, kind: str, key: str) -> bytes:
 
 
 def key_beside(path: Path) -> str:
-    """Read the key in a file, or create the file; only its owner may read it."""
+    """Read the key from a file that is private to this user or root; create the file if it does not exist."""
     try:
         if not path.exists():
             _create_key(path)
-        if path.stat().st_mode & 0o077:
-            raise ConfigurationError(f"Setting tasks.url: others can read {path}: chmod 600 {path}")
-        return path.read_text(encoding="ascii")
+        return read_small(path, _MAX_KEY_FILE_BYTES, is_private=True)
     except OSError as error:
         raise ConfigurationError(f"Setting tasks.url: {path} cannot be used: {error.strerror}") from error
+    except UnreadableFile as error:
+        raise ConfigurationError(f"Setting tasks.url: the key file {path} cannot be used: {error}") from None
 
 
 def _create_key(path: Path) -> None:

@@ -132,7 +132,7 @@ class TaskStatements:
         return counts, parked
 
     def submit(self, task: NewTask, room: int) -> Operation[tuple[StoredTask, int]]:
-        """Store a task and put it into the queue, or give the open task with the same key.
+        """Store a task and put it into the queue, or return the open task with the same key.
 
         `room` is how many tasks fit without counting them; the result contains how many fit now.
         """
@@ -264,7 +264,7 @@ class TaskStatements:
         yield Changed(task_id)
         return frozenset(taken)
 
-    def spoil(self, task_id: str, outcome: Outcome) -> Operation[None]:
+    def end_unreadable(self, task_id: str, outcome: Outcome) -> Operation[None]:
         """End a task whose values cannot be read."""
         task = yield from self.state(task_id)
         if task is not None:
@@ -319,6 +319,8 @@ class TaskStatements:
                 " returning length(outcome)",
                 () if rows[0][0] is None else (rows[0][0],),
             )
+            if not rows:
+                break  # another process drops results at the same time
             excess -= int(rows[0][0])
             dropped += 1
         return dropped

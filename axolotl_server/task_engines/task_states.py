@@ -1,5 +1,6 @@
 """The states of tasks: times, endings and refusals, which all engines share."""
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -8,6 +9,8 @@ from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import Outcome
 from axolotl_server.settings.calls import TaskSettings
 
+UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed")
+_TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ENDINGS: Final = {
     CancelReason.CLIENT: "The caller cancelled the task",
     CancelReason.DISCONNECT: "The caller has disconnected",
@@ -22,8 +25,13 @@ def cancelled_by(reason: CancelReason) -> Outcome:
     return Outcome("cancelled", _ENDINGS[reason])
 
 
+def is_task_id(text: str) -> bool:
+    """Whether a task can have an ID; a database may not even accept others."""
+    return _TASK_ID.fullmatch(text) is not None
+
+
 def now_text() -> str:
-    """Give the time in the form of the protocol."""
+    """Return the time in the form of the protocol."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

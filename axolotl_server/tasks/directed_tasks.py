@@ -85,7 +85,7 @@ class DirectedTasks(ITaskListener):
             return await self._begin(request, is_admitted=True)
 
     async def get(self, request: Request) -> bytes:
-        """Give the state of a task, with its questions or its result."""
+        """Return the state of a task, with its questions or its result."""
         return encode(self.detail(await self._find(request)))[:-1] + request.era.tail
 
     async def update(self, request: Request) -> bytes:

@@ -103,7 +103,7 @@ class RequestedTasks(ITaskListener):
             follower.silent = True
 
     async def get(self, request: Request) -> bytes:
-        """Give the state of a task."""
+        """Return the state of a task."""
         record = await self._find(request)
         follower = self._followers.get(record.id)
         if follower is not None:
@@ -111,7 +111,7 @@ class RequestedTasks(ITaskListener):
         return encode(self._service.describe(record))
 
     async def result(self, request: Request) -> bytes | None:
-        """Wait for the end of a task and give the result of its call; None if the client stops waiting."""
+        """Wait for the end of a task and return the result of its call; None if the client stops waiting."""
         record = await self._find(request)
         if record.open:
             follower = self._follow(record, request)
@@ -181,7 +181,7 @@ class RequestedTasks(ITaskListener):
         return follower
 
     async def _wait(self, follower: TaskFollower, request: Request) -> CancelReason | None:
-        """Wait for the end of a task or of the request, and give the reason why the request ended."""
+        """Wait for the end of a task or of the request, and return the reason why the request ended."""
         waiter = Waiter(request.exchange)
         assert request.connection is not None
         assert request.head.id is not UNSET

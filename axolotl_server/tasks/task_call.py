@@ -103,7 +103,7 @@ def decode_call(data: bytes) -> TaskCall:
 
 
 def _progress_of(request: Request) -> tuple[dict[str, bytes], dict[str, bytes], str]:
-    """Give the answers and steps of a call that was detached from its request."""
+    """Return the answers and steps of a call that was detached from its request."""
     if request.rounds is None:
         return {}, {}, ""
     state = request.rounds.state

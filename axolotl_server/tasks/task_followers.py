@@ -11,11 +11,12 @@ from msgspec import Raw
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Declined
 from axolotl_core.protocol.wire import encode, notification, request_message
-from axolotl_core.task_engine import TaskChange, TaskQuestion, TaskRecord
+from axolotl_core.task_engine import TaskChange, TaskQuestion, TaskRecord, TasksUnavailable
 from axolotl_server.messages.connection import Connection, IExchange, IOpenStream, IStoppable
 from axolotl_server.tasks.task_call import TaskAnswer
 
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
+_RETRY_SECONDS: Final = 0.2
 
 SendAnswer: TypeAlias = Callable[[str, bytes, Mapping[str, bytes]], Coroutine[Any, Any, object]]
 """Gives answers to a task, by its ID and its owner."""
@@ -137,7 +138,8 @@ class TaskFollower:
         self._waiters: list[Waiter] = []
         """The latest first."""
         self._questions: dict[str, _SentQuestion] = {}
-        self._answering: set[asyncio.Task[object]] = set()
+        self._answering: dict[str, asyncio.Task[None]] = {}
+        """The answers that are being stored, by the key of their question, which is not asked again."""
 
     def change(self, change: TaskChange) -> None:
         """Carry a change of the task to its client."""
@@ -186,7 +188,7 @@ class TaskFollower:
         for key in [key for key in self._questions if key not in questions]:
             self._withdraw(self._questions.pop(key))
         for key, question in questions.items():
-            if key not in self._questions:
+            if key not in self._questions and key not in self._answering:
                 self._ask(key, question)
 
     def _ask(self, key: str, question: TaskQuestion) -> None:
@@ -218,10 +220,20 @@ class TaskFollower:
         else:
             assert isinstance(error, Declined)
             answer = TaskAnswer(digest, refusal=error.message)
+        self._answering[key] = asyncio.ensure_future(self._give(key, answer.encode()))
+
+    async def _give(self, key: str, answer: bytes) -> None:
+        """Give an answer to the task, as soon as its store can be reached: the client does not send it again."""
         record = self.record
-        giving = asyncio.ensure_future(self._answer(record.id, record.owner, {key: answer.encode()}))
-        self._answering.add(giving)
-        giving.add_done_callback(self._answering.discard)
+        try:
+            while self.record.open and not self.silent:
+                try:
+                    await self._answer(record.id, record.owner, {key: answer})
+                    return
+                except TasksUnavailable:
+                    await asyncio.sleep(_RETRY_SECONDS)
+        finally:
+            del self._answering[key]
 
     def _withdraw(self, question: _SentQuestion) -> None:
         """Cancel a question where it was asked; one that was not sent yet is just forgotten."""

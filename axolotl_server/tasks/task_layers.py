@@ -62,7 +62,7 @@ class TaskLayers:
         self._keys: WeakKeyDictionary[ToolBinding, MakeKey] = WeakKeyDictionary()
 
     def bind(self, binding: ToolBinding) -> ToolBinding:
-        """Give the binding of a tool for runs of its tasks."""
+        """Return the binding of a tool for runs of its tasks."""
         if binding not in self._bindings:
             self._bindings[binding] = self._run_binder.bind_tool(binding.spec.tool)
         return self._bindings[binding]
@@ -94,7 +94,7 @@ class TaskLayers:
         return record
 
     def key_of(self, binding: ToolBinding, call: ToolCall) -> bytes | None:
-        """Give the key that makes two open tasks one, if the tool is idempotent and the arguments were checked."""
+        """Return the key that makes two open tasks one, if the tool is idempotent and the arguments were checked."""
         rule = binding.spec.tool.idempotency
         if rule is None or call.arguments is None:
             return None

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.context import ToolContext
-from axolotl_core.calls.steps import KeptStep, once_key
+from axolotl_core.calls.steps import KeptStep, step_idempotency_key
 from axolotl_core.errors import Declined, InputRequired, InvalidParams, ToolError
 from axolotl_core.layers import ToolCall
 from axolotl_core.questions.question import InvalidAnswer, Question, read_url
@@ -88,7 +88,7 @@ class AskingInTask(IAsking):
 
     async def recall(self, request: Request, call: ToolContext, key: str) -> KeptStep:
         value = self._run.kept.get(key, self._earlier.steps.get(key))
-        return KeptStep(once_key(self._earlier.call_key or self._run.record.id, key), value)
+        return KeptStep(step_idempotency_key(self._earlier.call_key or self._run.record.id, key), value)
 
     async def keep(self, request: Request, call: ToolContext, key: str, value: bytes) -> None:
         await self._run.keep(key, value)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -41,7 +42,7 @@ class ITaskTracing(Protocol):
     """Makes spans of the runs of tasks."""
 
     def current(self) -> str:
-        """Give the current span in the form of a `traceparent`; empty if there is none."""
+        """Return the current span in the form of a `traceparent`; empty if there is none."""
         ...
 
     def run_of_task(self, task: TaskRecord, submitter: str) -> AbstractContextManager[Callable[[str], object]]:
@@ -194,14 +195,16 @@ class TaskRunner(ITaskRunner):
         task_id = run.record.id
         self.running[task_id] = connection
         working = asyncio.ensure_future(self._traced_work(run, call, request))
-        run.token.on_cancel(lambda reason: self.stop(task_id, reason))  # keeps no reference to the call
+        own = [connection]  # an earlier run of the task, which is parked or lost, may still be ending here
+        run.token.on_cancel(partial(_stop_all, own))
         exchange = request.exchange
         assert isinstance(exchange, _RunExchange)
         began = perf_counter()
         try:
             await asyncio.wait((working, exchange.early_reply), return_when=asyncio.FIRST_COMPLETED)
             ending: RunEnding | None = None
-            if exchange.early_reply.done():
+            # Code that another process will run again ends the task there, not here because it needs a moment to stop.
+            if exchange.early_reply.done() and not self._can_continue_elsewhere(connection.call, run):
                 outcome = _outcome_of_reply(call.design, exchange.early_reply.result())
                 ending = outcome.status
                 await run.end(outcome)
@@ -212,7 +215,9 @@ class TaskRunner(ITaskRunner):
             working.cancel()
             raise
         finally:
-            del self.running[task_id]
+            own.clear()  # the token keeps no reference to the call
+            if self.running.get(task_id) is connection:
+                del self.running[task_id]
 
     async def _traced_work(self, run: ITaskRun, call: TaskCall, request: Request) -> RunEnding:
         if self.tracing is None:
@@ -229,11 +234,19 @@ class TaskRunner(ITaskRunner):
         outcome = await self._outcome(design, request)
         if asking.parked:
             return "parked"
+        if self._was_refused(connection.call, request):
+            await asyncio.sleep(_BUSY_SECONDS)
+            await run.release()
+            return "released"
         if self._can_continue_elsewhere(connection.call, run):
             await run.release()
             return "released"
         await run.end(outcome)
         return outcome.status
+
+    def _was_refused(self, call: IStoppable | None, request: Request) -> bool:
+        """Whether other calls took the last room while this one was about to begin, so that its code has not run."""
+        return self.hold_seconds is not None and call is not None and not request.finished
 
     def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
         """Whether a call was stopped only because this process stops."""
@@ -270,6 +283,11 @@ class TaskRunner(ITaskRunner):
         exchange = _RunExchange(run, call, principal)
         head = read_head(call.message)
         return Request(head, call.message, era, exchange, connection, asking=asking)
+
+
+def _stop_all(connections: list[_RunConnection], reason: CancelReason) -> None:
+    for connection in connections:
+        connection.stop(reason)
 
 
 def _connection_of(call: TaskCall, era: IEra) -> Connection:

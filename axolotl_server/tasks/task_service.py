@@ -1,10 +1,11 @@
 """The tasks of a server: submitted through its engine, run by its runner, followed by its clients."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from axolotl_core.errors import InternalError, InvalidParams, Refused
 from axolotl_core.layers import ToolCall
@@ -27,6 +28,10 @@ from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.task_call import Design, TaskCall, owner_of, share_digest
 from axolotl_server.tasks.task_layers import TaskLayers
 from axolotl_server.tasks.task_runner import TaskOrigin, TaskRunner
+
+_RETRY_SECONDS: Final = 1.0
+
+_log: Final = logging.getLogger("axolotl")
 
 
 class TaskService(ITaskListener):
@@ -88,7 +93,17 @@ class TaskService(ITaskListener):
             self._is_open = True
             await self.engine.open(self)
         if works and self._working is None:
-            self._working = asyncio.ensure_future(self.engine.work(self.runner))
+            self._working = asyncio.ensure_future(self._work())
+
+    async def _work(self) -> None:
+        """Run tasks until this is cancelled; an engine that fails begins again."""
+        while True:
+            try:
+                await self.engine.work(self.runner)
+                return
+            except Exception:
+                _log.exception("taking tasks from the queue failed, trying again in %g seconds", _RETRY_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
 
     def pause(self) -> None:
         """Begin no more tasks; those that run continue."""

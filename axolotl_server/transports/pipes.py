@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import select
 import stat
 import sys
 import threading
@@ -14,7 +15,7 @@ import msgspec
 
 _CHUNK = 256 * 1024
 _TIMEOUT_SECONDS = 5.0
-"""How long the client may read nothing at the end before the rest is dropped."""
+"""How long the client may read nothing at the end before the rest is dropped, or before its end is looked for."""
 
 _log = logging.getLogger("axolotl")
 
@@ -59,7 +60,7 @@ async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_e
     if _is_pollable(descriptor):
         protocol = _Receiver(on_chunk, on_end)
         transport, _ = await loop.connect_read_pipe(lambda: protocol, _Pipe(descriptor, loop))
-        return _Valve(transport)
+        return _Valve(transport, descriptor=descriptor)
     return _Valve(None, _BlockingReader(descriptor, on_chunk, on_end))
 
 
@@ -77,6 +78,13 @@ def _is_pollable(descriptor: int) -> bool:
     """Whether an event loop can wait for a descriptor: it can for pipes and sockets, not for files and terminals."""
     mode = os.fstat(descriptor).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+
+
+def _is_hung_up(descriptor: int) -> bool:
+    """Whether the other end of a pipe or socket is closed; there may be bytes that were not read."""
+    poll = select.poll()
+    poll.register(descriptor, getattr(select, "POLLRDHUP", 0))  # which only Linux has; POLLHUP is always reported
+    return bool(poll.poll(0))
 
 
 class _Pipe:
@@ -100,21 +108,51 @@ class _Pipe:
 
 
 class _Valve:
-    """Pauses reading while the client does not read."""
+    """Pauses reading while the client does not read.
 
-    def __init__(self, transport: asyncio.ReadTransport | None, reader: "_BlockingReader | None" = None) -> None:
+    A paused stream does not report its end. So that a client that closes its end and reads nothing does not keep the
+    server alive forever, the valve looks for the end from time to time, and lets the rest of the input through.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.ReadTransport | None,
+        reader: "_BlockingReader | None" = None,
+        *,
+        descriptor: int = -1,
+    ) -> None:
         self._transport = transport
         self._reader = reader
+        self._descriptor = descriptor
+        self._looking: asyncio.TimerHandle | None = None
 
     def hold(self, full: bool) -> None:
         if self._transport is None or self._transport.is_closing():
             return
+        self._stop_looking()
         if full:
             self._transport.pause_reading()
+            self._look_later()
         else:
             self._transport.resume_reading()
 
+    def _look_later(self) -> None:
+        self._looking = asyncio.get_running_loop().call_later(_TIMEOUT_SECONDS, self._look)
+
+    def _look(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if _is_hung_up(self._descriptor):
+            self._transport.resume_reading()
+        else:
+            self._look_later()
+
+    def _stop_looking(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+
     def close(self) -> None:
+        self._stop_looking()
         if self._transport is not None:
             self._transport.close()
         if self._reader is not None:

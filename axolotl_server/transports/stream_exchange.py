@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Self
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
@@ -44,8 +46,11 @@ class StreamExchange(IExchange):
         self._idle = asyncio.Event()
         handler.connect(self._connection)
 
-    def receive(self, message: bytes | None, *, alone: bool = False) -> None:
-        """Handle a message, which may have arrived alone; None stands for one that was too long."""
+    def receive(self, message: bytes | None, *, alone: bool = False) -> asyncio.Task[None] | None:
+        """Handle a message, which may have arrived alone; None stands for one that was too long.
+
+        Returns the task that handles it, unless nothing is left to do.
+        """
         if message is None:
             error = InvalidRequest("Invalid request: the message is too large")
             self._write(error_message(None, error, error.code))
@@ -53,6 +58,16 @@ class StreamExchange(IExchange):
             task = start_task(self._answer(message, alone), self.loop)
             if not task.done():
                 self._tasks.add(task)
+                return task
+        return None
+
+    def on_behalf_of(self, principal: Principal) -> Self:
+        """Return the same connection for a message with a token of its own, which no other message can replace."""
+        if principal is self.principal:
+            return self
+        exchange = copy(self)
+        exchange.principal = principal
+        return exchange
 
     def connection(self) -> Connection:
         """Return the connection, which exists from the start."""

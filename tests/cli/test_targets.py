@@ -166,8 +166,8 @@ def test_files_of_others(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> N
     cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Polite"\n')
     below = cli.directory / "acme"
     below.mkdir()
-    monkeypatch.setattr("os.getuid", lambda: 4711)
     os.chown(cli.directory / "axolotl.toml", 4712, -1) if os.geteuid() == 0 else None
+    monkeypatch.setattr("os.geteuid", lambda: 4711)
     assert names(cli) == ["greet"]
     monkeypatch.chdir(below)
     answer = cli("list")

@@ -14,8 +14,21 @@ from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
 from axolotl_core import InvalidArguments, ITool, NoArguments, ToolContext
+from axolotl_core.errors import InvalidRequest
 from axolotl_core.registry import AnyTool
 from tests.support.core.sample_tools import Add, fits, read, read_bytes
+
+
+class Note(BaseModel):
+    text: str
+
+
+class WithNote(ITool[Note, str]):
+    name = "note"
+    description = "Keep a note."
+
+    async def execute(self, arguments: Note, context: ToolContext) -> str:
+        return arguments.text
 
 
 class Colour(Enum):
@@ -197,6 +210,17 @@ def test_the_text_of_a_models_own_check_reaches_the_caller() -> None:
             return number
 
     assert "number: Value error, give an even number" in refusal_of(tool_of(Even), number=3)
+
+
+@pytest.mark.parametrize("length", [1, 100_000])
+@pytest.mark.parametrize("letter", ["x", ":"])
+def test_duplicate_members_are_refused(letter: str, length: int) -> None:
+    """A member that occurs twice is refused, whatever the texts beside it contain."""
+    text = f'"text":"{letter * length}"'
+    assert read_bytes(WithNote(), f"{{{text}}}".encode()).text == letter * length
+    for repeated in (f'{text},"text":""', f'"text":"",{text}'):
+        with pytest.raises(InvalidRequest, match='the member "text" occurs more than once'):
+            read_bytes(WithNote(), f"{{{repeated}}}".encode())
 
 
 def test_json_that_the_envelope_let_pass_is_refused_not_raised() -> None:

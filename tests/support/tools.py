@@ -76,6 +76,21 @@ class Probe(ITool[NoArguments, str]):
         return "done"
 
 
+class Holding(ITool[Text, str]):
+    """Keeps its calls until they are released."""
+
+    name = "holding"
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.release = asyncio.Event()
+
+    async def execute(self, arguments: Text, context: ToolContext) -> str:
+        self.running += 1
+        await self.release.wait()
+        return "held"
+
+
 def container_of(
     *tools: ITool[Any, Any], layers: Sequence[ILayer] = (), settings: Any = None
 ) -> containers.DynamicContainer:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from axolotl_cli.__main__ import main
+from tests.support.stall_log import hide_stalls
 
 _PRELOADED = (
     "axolotl_cli.app",
@@ -95,5 +96,6 @@ def _run(order: Any) -> None:
 if __name__ == "__main__":
     for _name in _PRELOADED:
         importlib.import_module(_name)
+    hide_stalls()
     gc.freeze()  # garbage collection would copy these pages into every fork
     _run(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -50,3 +50,40 @@ def test_differences(run_tests: RunTests) -> None:
             "E*TypeError: expect() needs sees, calls or both",
         ]
     )
+
+
+def test_features_of_the_same_name(run_tests: RunTests) -> None:
+    """A tool and a prompt with the same name are checked separately."""
+    result = run_tests(
+        """
+        import pytest
+        from dependency_injector import containers, providers
+
+        from axolotl_core import prompt, tool
+
+        @tool
+        def refund() -> str:
+            "Pay back."
+            return "paid"
+
+        @prompt(name="refund")
+        def ask_for_refund() -> str:
+            "Ask for it."
+            return "Please"
+
+        class Container(containers.DeclarativeContainer):
+            tools = providers.List(providers.Object(refund))
+            prompts = providers.List(providers.Object(ask_for_refund))
+
+        RULES = [{"name": "prompts", "effect": "allow", "what": {"kinds": ["prompt"]}}]
+
+        def test_names(axolotl_policy):
+            policy = axolotl_policy(Container, settings={"authorization": {"rules": RULES}})
+            policy.expect(sees={"prompt:refund"}, calls={"prompt:refund"})
+            with pytest.raises(AssertionError, match="may call prompt:refund, which is not expected"):
+                policy.expect(calls={"tool:refund"})
+            with pytest.raises(AssertionError, match="several features: write 'tool:refund' or 'prompt:refund'"):
+                policy.expect(calls={"refund"})
+        """
+    )
+    result.assert_outcomes(passed=1)

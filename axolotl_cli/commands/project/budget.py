@@ -1,25 +1,17 @@
 """`axolotl budget`: what the list of tools costs a model."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import EnvFile, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import EnvFile, Format, Profile, ReportFormat, SettingsFile, Target, ToolSets
 from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 if TYPE_CHECKING:
     from axolotl_cli.budget.budget_report import BudgetReport
     from axolotl_server.host import ServerHost
-
-
-class BudgetForm(StrEnum):
-    """The forms of the report."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def budget(
@@ -36,7 +28,7 @@ def budget(
             help="Count with this tokenizer, for example o200k_base, instead of estimating. Needs the extra budget.",
         ),
     ] = None,
-    form: Annotated[BudgetForm, typer.Option("--format", help="The form of the report.")] = BudgetForm.TABLE,
+    report_format: Format = ReportFormat.TABLE,
     subject: Subject = None,
     role: Roles = None,
     scope: Scopes = None,
@@ -48,8 +40,8 @@ def budget(
 ) -> None:
     """Show what the tools cost a model: bytes and tokens of names, descriptions and input schemas.
 
-    With --as, only the tools that the principal may use are counted. The exit code is 1 if they cost more than
-    --max-tokens.
+    With --as, only the tools that the principal may use are counted.
+    The exit code is 1 if they cost more than --max-tokens.
     """
     from axolotl_cli.target import resolve_target
 
@@ -65,7 +57,7 @@ def budget(
         return await make_report(host, principal, method, max_tokens)
 
     report = with_host(chosen, count)
-    if form is BudgetForm.JSON:
+    if report_format is ReportFormat.JSON:
         from axolotl_cli.output import print_json
 
         print_json(as_json(report))

@@ -18,8 +18,8 @@ contract = typer.Typer(
 )
 
 
-class ReportForm(StrEnum):
-    """The forms of a report."""
+class ContractFormat(StrEnum):
+    """The formats of a report."""
 
     TABLE = "table"
     JSON = "json"
@@ -30,7 +30,7 @@ TokenName = Annotated[
     str | None,
     typer.Option("--token-env", metavar="NAME", help="URL: the environment variable with the token to send."),
 ]
-ReportFormat = Annotated[ReportForm, typer.Option("--format", help="The form of the report.")]
+Format = Annotated[ContractFormat, typer.Option("--format", help="The format of the report.")]
 _SOURCE: Final = "a lock file, git:REV for the lock file of a revision, or the URL of a server"
 
 
@@ -92,7 +92,7 @@ def diff(
         typer.Option("--against", metavar="SOURCE", help=f"Compare with {_SOURCE}. Defaults to axolotl.lock.json."),
     ] = None,
     token_env: TokenName = None,
-    report: ReportFormat = ReportForm.TABLE,
+    report_format: Format = ContractFormat.TABLE,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
     settings: SettingsFile = None,
@@ -100,8 +100,8 @@ def diff(
 ) -> None:
     """Compare the code with a contract, and classify each change as breaking, risky or compatible.
 
-    The exit code is 1 if a change is breaking, 4 if changes are risky and none is breaking, and 2 if a contract cannot
-    be read.
+    The exit code is 1 if a change is breaking, 4 if one is risky and none is breaking.
+    It is 2 if a contract cannot be read.
     """
     from axolotl_cli.target import resolve_target
 
@@ -113,7 +113,7 @@ def diff(
 
     old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here, token_env)
     comparison = compare(old.select(chosen.toolsets), freeze_code(chosen))
-    _print(comparison, report)
+    _print(comparison, report_format)
     raise typer.Exit(comparison.code)
 
 
@@ -129,7 +129,7 @@ def check(
         bool, typer.Option("--allow-risky", help="Accept risky changes, except those that could not be decided.")
     ] = False,
     token_env: TokenName = None,
-    report: ReportFormat = ReportForm.TABLE,
+    report_format: Format = ContractFormat.TABLE,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
     settings: SettingsFile = None,
@@ -137,8 +137,8 @@ def check(
 ) -> None:
     """Check in continuous integration that the lock file is up to date, and that nothing breaks callers of the base.
 
-    The exit code is 1 for a lock file that differs from the code, and for breaking and undecided changes, 4 for risky
-    changes, and 2 if a contract cannot be read.
+    The exit code is 1 if the lock file is out of date, or a change is breaking or undecided.
+    It is 4 if changes are risky, and 2 if a contract cannot be read.
     """
     from axolotl_cli.target import resolve_target
 
@@ -152,7 +152,7 @@ def check(
     old = lock if base is None else read_baseline(base, here, token_env).select(chosen.toolsets)
     code = freeze_code(chosen)
     comparison = compare(old, code)._replace(is_stale=lock.lock.digest != code.lock.digest)
-    _print(comparison, report)
+    _print(comparison, report_format)
     if comparison.is_stale:
         from axolotl_cli.text import report as report_problem
 
@@ -163,13 +163,13 @@ def check(
     raise typer.Exit(ExitCode.DONE if is_accepted else comparison.code)
 
 
-def _print(comparison: "Comparison", form: ReportForm) -> None:
+def _print(comparison: "Comparison", report_format: ContractFormat) -> None:
     from axolotl_cli.contract.change_report import as_json, print_changes
     from axolotl_cli.output import print_json
 
-    if form is ReportForm.TABLE:
+    if report_format is ContractFormat.TABLE:
         print_changes(comparison)
-    elif form is ReportForm.JSON:
+    elif report_format is ContractFormat.JSON:
         print_json(as_json(comparison))
     else:
         from axolotl_cli.contract.sarif import as_sarif

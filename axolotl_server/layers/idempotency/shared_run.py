@@ -114,7 +114,7 @@ class SharedOutcome(NamedTuple):
     """The only call that the outcome is for; None if it is for all that waited."""
 
     def unwrap(self) -> Any:
-        """Give the output, or raise the exception of the run."""
+        """Return the output, or raise the exception of the run."""
         if self.error is not None:
             raise self.error
         return self.output

@@ -179,7 +179,7 @@ def too_large(size: int, other_arguments: str) -> bytes:
 
 
 def read_record(record: bytes, other_arguments: str) -> ToolResult:
-    """Give the stored result, marked as replayed.
+    """Return the stored result, marked as replayed.
 
     It raises the stored failure if there is one, Refused if the other arguments differ or the result was too large to
     store, and ValueError if the bytes are not a record.

@@ -54,7 +54,7 @@ class CallKey(NamedTuple):
 _Read: TypeAlias = Callable[[Any, bytes], bytes]
 
 MakeKey: TypeAlias = Callable[[ToolCall], CallKey | None]
-"""Gives the key of a call; None if it has none."""
+"""Returns the key of a call; None if it has none."""
 
 
 def key_compiler(rule: Idempotency, spec: ToolSpec) -> MakeKey:
@@ -134,7 +134,7 @@ class WorkOnce:
         self._running: dict[str, SharedRun] = {}
 
     async def invoke(self, call: ToolCall) -> Any:
-        """Give the output for the key of a call: that of a running call, a stored one, or a new one."""
+        """Return the output for the key of a call: that of a running call, a stored one, or a new one."""
         call_key = self._key_of(call)
         if call_key is None:
             return await self._call_next(call)
@@ -197,7 +197,7 @@ def _is_final(error: ToolError, run: SharedRun) -> bool:
 
 
 def _only_for(error: BaseException, run: SharedRun) -> ToolCall | None:
-    """Give the only call that a failure is for: a question, and a client that cannot be asked, concern one caller."""
+    """Return the only call that a failure is for: a question, and a client that cannot be asked, concern one caller."""
     if run.stopped:
         return run.no_call
     if needs_input(error) or isinstance(error, ProtocolError | CannotAskForApproval):

@@ -5,15 +5,18 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import CommandLine
 from tests.support.processes import READY, Processes, Server, imported_modules
+from tests.support.servers.serving import PATIENCE_SECONDS
 
 TARGET = "tests.support.containers.shutdown_tools:container"
 
@@ -93,10 +96,12 @@ def test_no_server(cli: CommandLine) -> None:
 class Stranger(BaseHTTPRequestHandler):
     """A server of another kind."""
 
+    content = b"<html>\x1b[2J</html>"
+
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b"<html>\x1b[2J</html>")
+        self.wfile.write(self.content)
 
     def log_message(self, format: str, *args: object) -> None:
         return
@@ -113,11 +118,103 @@ def stranger() -> Iterator[str]:
         thread.join()
 
 
+def test_control_sequences_are_not_sent_to_the_terminal(
+    cli: CommandLine, stranger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report can contain any text in its status, and in the names, states and reasons of its checks."""
+    hostile = "\x1b[2J\u202e"
+    report = {"status": hostile, "checks": {hostile: {"status": hostile, "reason": hostile}}}
+    monkeypatch.setattr(Stranger, "content", json.dumps(report).encode())
+    answer = cli("health", "--url", stranger)
+    shown = r"\x1b[2J\u202e"
+    assert answer.stdout == f"ready, but {shown}\n  {shown} {shown}: {shown}\n"
+
+
 def test_no_health_report(cli: CommandLine, stranger: str) -> None:
     """A response that is not a health report is an error."""
     answer = cli("health", "--url", stranger)
     assert answer.code == 3
     assert "the status is 200; are the health routes enabled?" in answer.stderr
+
+
+NO_ROUTE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Trickling(BaseRequestHandler):
+    """A server that sends a part of a response, then a byte at a time until its client has left."""
+
+    begin = b""
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            request = self.request.recv(65536)
+            if request.startswith(b"GET"):
+                self.request.sendall(self.begin)
+                if self.begin == NO_ROUTE:
+                    return
+            while not self.server.left.wait(0.01):  # type: ignore[attr-defined]
+                self.request.sendall(b"x")
+        self.server.left.set()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def trickling(begin: bytes) -> Iterator[tuple[str, Event]]:
+    """Serve, and give the URL and the event that the client has left."""
+    with ThreadingTCPServer(("127.0.0.1", 0), type("Handler", (Trickling,), {"begin": begin})) as server:
+        server.left = left = Event()  # type: ignore[attr-defined]
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", left
+        finally:
+            left.set()
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nX-Slow: ",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+    ],
+)
+def test_a_server_that_sends_a_byte_at_a_time(cli: CommandLine, begin: bytes) -> None:
+    """The whole check has one deadline, however slowly the response arrives; then the connection is closed."""
+    with trickling(begin) as (url, left):
+        answer = cli("health", "--url", url, "--timeout", "0.2")
+        assert left.wait(PATIENCE_SECONDS)
+    assert answer.code == 3
+    assert answer.stderr == f"Error: No health report from {url}/readyz: no answer within 0.2 seconds\n"
+
+
+def test_a_slow_answer_over_mcp(cli: CommandLine) -> None:
+    """The deadline includes the question over MCP to a server without health routes."""
+    with trickling(NO_ROUTE) as (url, _):
+        answer = cli("health", "--url", url, "--timeout", "1")
+    assert answer.code == 3
+    assert f"{url} gave no answer in time" in answer.stderr
+
+
+def test_a_name_that_is_not_resolved(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deadline includes the search for the address, which cannot be interrupted."""
+    found = Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found.wait(PATIENCE_SECONDS) and [])
+    answer = cli("health", "--url", "http://server.example", "--timeout", "0.2")
+    is_too_late = found.is_set()
+    found.set()
+    assert (answer.code, is_too_late) == (3, False)
+    assert "no answer within 0.2 seconds" in answer.stderr
+
+
+def test_a_large_reply(cli: CommandLine, monkeypatch: pytest.MonkeyPatch, stranger: str) -> None:
+    """No more of a reply is read than a health report can have."""
+    monkeypatch.setattr(Stranger, "content", b"[" * 70_000)
+    answer = cli("health", "--url", stranger)
+    assert answer.code == 3
+    assert "the reply has more than 65536 bytes; are the health routes enabled?" in answer.stderr
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:port"])

@@ -1,7 +1,12 @@
 """`--url`: commands that talk to a running server."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -11,6 +16,7 @@ from axolotl_core.protocol.versions import REVISIONS
 from tests.cli.conftest import CommandLine
 from tests.support.clients.foreign_servers import foreign_server
 from tests.support.clients.http_process import http_process
+from tests.support.commands import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +69,9 @@ class _Malicious(BaseHTTPRequestHandler):
             "tools": [{**texts, "inputSchema": schema}, {"name": "other", "inputSchema": {"type": [5]}}],
             "resources": [{**texts, "uri": _SEQUENCES, "mimeType": _SEQUENCES}],
             "resourceTemplates": [{**texts, "uriTemplate": _SEQUENCES}],
+            "content": [{"type": _SEQUENCES}],
+            "structuredContent": {_SEQUENCES: _SEQUENCES},
+            "contents": [{"uri": _SEQUENCES, "mimeType": _SEQUENCES, "blob": "AAAA"}],
             "ttlMs": 0,
             "cacheScope": "private",
         }
@@ -97,6 +106,58 @@ def test_control_sequences(cli: CommandLine, malicious: str, command: str) -> No
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown.stdout + shown.stderr)
     if "--json" in command:
         assert json.loads(shown.stdout)["tools"][0]["name"] == _SEQUENCES
+
+
+def on_terminal(*words: str) -> str:
+    """Run a command whose output is a terminal; return what the terminal gets, without the colors."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    shown = b""
+    with subprocess.Popen([sys.executable, "-m", "axolotl_cli", *words], stdout=theirs, stderr=theirs, cwd=ROOT):
+        os.close(theirs)
+        with suppress(OSError):  # the end, on Linux
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
+
+
+@pytest.mark.parametrize(
+    "command", ["list", "list --json", "inspect --json", "call other", "call other --json", "read any://thing"]
+)
+def test_control_sequences_at_a_terminal(malicious: str, command: str) -> None:
+    """What is colored for a terminal has no other control characters, in JSON either."""
+    shown = on_terminal(*command.split(), "--url", malicious)
+    assert "owned" in shown
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
+
+
+class _Hanging(_Malicious):
+    """Answers the first request, and begins to answer the others."""
+
+    def do_POST(self) -> None:
+        if self.headers["Mcp-Method"] == "server/discover":
+            super().do_POST()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(b" ")
+        self.rfile.read()  # until the client leaves
+
+
+@pytest.mark.parametrize("command", ["list", "inspect"])
+def test_a_list_without_an_end(cli: CommandLine, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """A server that does not send the whole list is left after the time limit."""
+    monkeypatch.setattr("axolotl_cli.commands.list._LISTING_SECONDS", 2.0)
+    with HTTPServer(("127.0.0.1", 0), _Hanging) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/mcp"
+        answer = cli(command, "--url", url)
+        server.shutdown()
+        thread.join()
+    assert (answer.code, answer.stderr) == (3, f"Error: {url} gave no answer in time\n")
 
 
 @pytest.fixture

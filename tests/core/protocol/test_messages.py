@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
+from axolotl_core.protocol.json_limits import has_duplicates
 from axolotl_core.protocol.messages import (
     CLIENT_CAPABILITIES_KEY,
     MAX_NAME_LENGTH,
@@ -258,6 +259,23 @@ def test_duplicate_members_are_found(parts: tuple[Any, Any, Any], comma: str, co
     except Irregular:
         found = True
     assert found == repeated
+
+
+@given(members, members, st.sampled_from(["", 'a: \\n"é', "{:}"]), st.sampled_from([",", ", "]), st.booleans())
+def test_duplicates_beside_a_long_text_are_found(
+    outer: list[tuple[str, str]], inner: list[tuple[str, str]], long: str, comma: str, ascii: bool
+) -> None:
+    """The size of an object and the characters in its texts do not matter, nor does an object inside of it."""
+
+    def written(pairs: list[tuple[str, str]], *more: str) -> str:
+        texts = (":".join(json.dumps(text, ensure_ascii=ascii) for text in pair) for pair in pairs)
+        return "{" + comma.join((*texts, *more)) + "}"
+
+    text = f'"text":{json.dumps(long * 1000, ensure_ascii=ascii)}'
+    flat, nested = written(outer, text), written(outer, text, f'"inner":{written(inner)}')
+    repeated = [len(dict(pairs)) != len(pairs) for pairs in (outer, inner)]
+    assert has_duplicates(flat.encode()) == repeated[0]
+    assert has_duplicates(nested.encode()) == any(repeated)
 
 
 def test_duplicates_in_the_usual_call_are_found() -> None:

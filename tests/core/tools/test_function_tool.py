@@ -1,6 +1,7 @@
 """@tool: a function's signature becomes the tool, and the function stays a function."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pydantic import Field
 
 from axolotl_core import ConfigurationError, Icon, InvalidArguments, ToolAnnotations, ToolContext, tool
+from axolotl_core.features import function_feature
 from axolotl_core.features.attributes import relative_path
 from tests.support.core.sample_tools import Pair, Sum, call, read
 
@@ -293,3 +295,21 @@ def test_two_tools_of_one_function_are_independent() -> None:
     """Options of one tool do not reach another tool of the same function."""
     first, second = tool(name="first")(join.function), tool(join.function)
     assert (first.name, second.name) == ("first", "join")
+
+
+def test_a_function_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of functions become tools quickly: a signature is read once, and places only for mistakes."""
+    signatures: list[object] = []
+    signature = inspect.signature
+
+    def read_signature(function: Callable[..., Any]) -> inspect.Signature:
+        signatures.append(function)
+        return signature(function)
+
+    def subtract(a: int, b: int = 1) -> int:
+        return a - b
+
+    monkeypatch.setattr(inspect, "signature", read_signature)
+    monkeypatch.setattr(function_feature, "caller_place", lambda: pytest.fail("nothing is wrong"))
+    assert tool(subtract).name == "subtract"
+    assert signatures == [subtract]

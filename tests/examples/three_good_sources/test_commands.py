@@ -53,7 +53,7 @@ def test_shipped_registry() -> None:
     """The shipped registry has a valid signature."""
     ended = run("verify")
     assert (ended.code, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("registry.json: as John Turner signed it\nPublic Key: ")
+    assert ended.stdout.startswith("registry.json: valid signature by John Turner\nPublic Key: ")
 
 
 def test_keygen_sign_and_verify(cli: CommandLine, tmp_path: Path) -> None:
@@ -68,13 +68,13 @@ def test_keygen_sign_and_verify(cli: CommandLine, tmp_path: Path) -> None:
     assert signed == Ended(0, f"registry.json.sig: written, for {pubkey}\n", "")
     verified = cli("verify", registry, "--key", tmp_path / "curator.key.pub")
     assert (verified.code, verified.stderr) == (0, "")
-    assert verified.stdout.startswith(f"registry.json: as Ada signed it\nPublic Key: {pubkey}\nDigest: sha256:")
+    assert verified.stdout.startswith(f"registry.json: valid signature by Ada\nPublic Key: {pubkey}\nDigest: sha256:")
 
     registry.write_bytes(registry.read_bytes().replace(b"Ada", b"Eve"))
     refused = run("verify", "registry.json", "--key", "curator.key.pub", directory=tmp_path)
     assert (refused.code, refused.stdout) == (1, "")
     assert refused.stderr == (
-        "Error: registry.json: the signature does not fit: the file or its signature was changed, "
+        "Error: registry.json: the signature is invalid: the file or its signature was changed, "
         f"or it was not signed by {pubkey}\n"
     )
 
@@ -124,7 +124,7 @@ def test_settings_are_used(cli: CommandLine, desk: Desk, monkeypatch: pytest.Mon
     monkeypatch.setenv("THREE_GOOD_SOURCES_PUBLIC_KEY_FILE", str(desk.public_key))
     ended = cli("verify")
     assert ended.code == 0
-    assert "as Ada signed it" in ended.stdout
+    assert "valid signature by Ada" in ended.stdout
 
 
 def test_unsigned(cli: CommandLine, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

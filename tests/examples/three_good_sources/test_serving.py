@@ -43,7 +43,7 @@ def test_tampered_registry(processes: Processes, desk: Desk) -> None:
         THREE_GOOD_SOURCES_PUBLIC_KEY_FILE=str(desk.public_key),
     )
     assert (code, stdout) == (2, "")
-    assert stderr.startswith("Error: registry.json: the signature does not fit")
+    assert stderr.startswith("Error: registry.json: the signature is invalid")
     assert len(stderr.splitlines()) == 1
 
 

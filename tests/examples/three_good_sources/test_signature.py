@@ -60,7 +60,7 @@ def test_changed_content(desk: Desk, change: Any) -> None:
     before = desk.registry.read_bytes()
     desk.registry.write_bytes(change(before))
     assert desk.registry.read_bytes() != before
-    with pytest.raises(UntrustedRegistry, match=r"^registry\.json: the signature does not fit"):
+    with pytest.raises(UntrustedRegistry, match=r"^registry\.json: the signature is invalid"):
         desk.load()
 
 
@@ -93,21 +93,21 @@ def test_no_signature(desk: Desk, content: bytes) -> None:
 def test_zero_signature(desk: Desk) -> None:
     """A signature of zeros is invalid."""
     desk.signature.write_bytes(base64.b64encode(bytes(64)))
-    with pytest.raises(UntrustedRegistry, match="does not fit"):
+    with pytest.raises(UntrustedRegistry, match="the signature is invalid"):
         desk.load()
 
 
 def test_missing_signature(desk: Desk) -> None:
     """A registry without a signature is rejected."""
     desk.signature.unlink()
-    with pytest.raises(UntrustedRegistry, match=r"is not signed: there is no registry\.json\.sig beside it"):
+    with pytest.raises(UntrustedRegistry, match=r"is not signed: registry\.json\.sig does not exist"):
         desk.load()
 
 
 def test_signature_of_another_file(desk: Desk) -> None:
     """The signature of an older version does not match a newer one."""
     desk.write(lambda document: document.update(version="0.2.0"))
-    with pytest.raises(UntrustedRegistry, match="does not fit"):
+    with pytest.raises(UntrustedRegistry, match="the signature is invalid"):
         desk.load()
 
 
@@ -158,6 +158,6 @@ async def test_server_does_not_start(desk: Desk) -> None:
     desk.registry.write_bytes(desk.registry.read_bytes().replace(b"example.org", b"example.com"))
     container: Any = Container()
     container.configuration.override(providers.Object(desk.configuration))
-    with pytest.raises(ConfigurationError, match="the signature does not fit"):
+    with pytest.raises(ConfigurationError, match="the signature is invalid"):
         async with connect(container):
             pass

@@ -177,7 +177,7 @@ async def test_bounds() -> None:
         assert len(verifier._refused) == 10
         issuer.open.clear()
         waiting = [asyncio.ensure_future(verifier.verify(f"waiting-{number}")) for number in range(25)]
-        await until(lambda: sum(one.done() for one in waiting) == 5)
+        await until(lambda: sum(one.done() for one in waiting) == 6)
         await verifier.close()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(one, BaseException) for one in outcomes)
@@ -199,17 +199,19 @@ async def test_a_flood_of_unknown_tokens(sender: str) -> None:
         verifier = IntrospectionVerifier(said, HttpFetcher(20.0, 10_000, max_connections=4), max_running=4)
         token_sender.set("192.0.2.2")
         flood = [asyncio.ensure_future(verifier.verify(f"bad-{number}")) for number in range(2500)]
-        await until(lambda: len(issuer.asked) == 4)
+        await until(lambda: len(issuer.asked) == 3)
         token_sender.set(sender)
         good = asyncio.ensure_future(verifier.verify("good"))
-        await until(lambda: len(verifier._queries) == 4 + 1000)
+        if sender == "192.0.2.1":  # which needs no answer to the flood
+            await until(lambda: len(issuer.asked) == 4)
+        await until(lambda: len(verifier._queries) >= 3 + 1000)
         issuer.open.set()
         assert (await good).subject == "ada"
         assert "good" in [asked.form["token"] for asked in issuer.asked[:9]]
         await verifier.close()
         outcomes = await asyncio.gather(*flood, return_exceptions=True)
         dropped = [one for one in outcomes if isinstance(one, Unavailable)]
-        assert len(dropped) == 2500 - 4 - 1000 + 1
+        assert len(dropped) == 2500 - 3 - 1000 + 1
         assert len(verifier._queries) == 0
 
 

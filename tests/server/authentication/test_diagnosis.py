@@ -14,7 +14,7 @@ from axolotl_server.authentication.assembly import make_verifier
 from axolotl_server.authentication.diagnosis import AuthDiagnosis, AuthFinding
 from axolotl_server.authentication.fetcher import HttpFetcher
 from axolotl_server.settings.authentication import AuthSettings
-from tests.support.authorization_server import Authority, SigningKey, authority
+from tests.support.authorization_server import Authority, Page, SigningKey, authority
 from tests.support.docs.pages import EXAMPLES
 from tests.support.servers.authenticated_server import gated
 from tests.support.servers.serving import free_port
@@ -92,6 +92,39 @@ async def test_other_tokens() -> None:
     assert "the token is not a JWT: it is opaque" in opaque.text
     assert forged.text == "the signature of the token is wrong"
     assert "the token lacks the scopes admin" in poor.text
+
+
+_DEEP = Page(b'{"keys": ' + b"[" * 20_000 + b"]" * 20_000 + b"}")
+_ODD = Page(b'{"keys": [{"kty": "RSA", "kid": "odd", "alg": ["RS256"]}]}')
+
+
+@pytest.mark.parametrize(
+    ("metadata", "keys", "check", "problem"),
+    [
+        ({"jwks_uri": "http://[x"}, None, "keys", "has no jwks_uri, or not an https URL"),
+        ({"jwks_uri": 5}, None, "keys", "has no jwks_uri, or not an https URL"),
+        ({}, _DEEP, "keys", "answered with something that is not a JSON object"),
+        ({}, _ODD, "keys", "odd is for ['RS256'], which is not"),
+        ({"code_challenge_methods_supported": 5}, None, "registration", "does not announce PKCE with S256"),
+    ],
+    ids=["malformed URL", "number as URL", "deep", "list as algorithm", "number as methods"],
+)
+async def test_what_an_issuer_should_not_publish(metadata: Any, keys: Page | None, check: str, problem: str) -> None:
+    """Malformed metadata and keys are findings, whatever they contain."""
+    async with authority() as issuer:
+        settings = settings_of(issuer)
+        usual = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"}
+        issuer.say("/.well-known/oauth-authorization-server", {**usual, **metadata})
+        if keys is not None:
+            issuer.pages["/jwks"] = keys
+        assert problem in (await diagnose(settings))[check].text
+
+
+async def test_an_audience_that_is_a_number() -> None:
+    """A token whose audience is neither a text nor a list is explained like any other."""
+    async with authority() as issuer:
+        found = await diagnose(settings_of(issuer), issuer.key.sign(issuer.claims(aud=5)))
+    assert "aud is 5, the settings accept" in found["token"].text
 
 
 async def test_issuers() -> None:

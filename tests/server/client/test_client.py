@@ -240,6 +240,18 @@ async def test_listening_to_resources() -> None:
         await client.close()
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_listening_to_a_parent(revision: str) -> None:
+    """Who watches a parent is notified of the resources below it, and of no others."""
+    async with ServerHost(Container()) as host:
+        client = InProcessClient(host.handler, revision=revision)
+        async with asyncio.timeout(PATIENCE_SECONDS), client.listen("config://app", lists=()) as changes:
+            host.roles.resource_registry.updated("config://application")
+            host.roles.resource_registry.updated("config://app/theme/color")
+            assert await anext(changes) == Change("notifications/resources/updated", "config://app/theme/color")
+        await client.close()
+
+
 async def test_listening_and_calling() -> None:
     """A client can call during subscriptions, and have several of them."""
     async with ServerHost(Container()) as host:

@@ -179,6 +179,34 @@ async def test_redirects_are_not_followed() -> None:
         assert other.requests == []
 
 
+async def test_a_redirect_to_a_malformed_address() -> None:
+    """A redirect is reported as one, wherever it leads."""
+    async with hostile(lambda request: http(307, JSON, b"", "Location: http://[x")) as served:
+        with pytest.raises(HttpStatusError, match="redirects to '', which is not followed"):
+            await call(served)
+
+
+async def test_ids_that_are_not_ascii() -> None:
+    """The IDs of sessions and events are sent back as they are, and cannot make a request fail."""
+    event = 'id: é\nretry: 1\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n'.encode()
+
+    def reply(request: Any) -> bytes:
+        if not request:
+            return http(404, JSON, b"")
+        if request["method"] == "initialize":
+            agreed = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+            return http(200, JSON, result(request, agreed), "Mcp-Session-Id: ü")
+        return http(200, EVENTS, event) if "id" in request else http(202, JSON, b"")
+
+    async with hostile(reply) as served:
+        with pytest.raises(HttpStatusError, match="has no such session any more"):
+            async with connect_url(served.url, revision="2025-06-18", limits=LIMITS) as client:
+                await client.call("add", {"a": 1})
+    [resumed] = [head for head in served.requests if b"Last-Event-ID" in head]
+    assert "Last-Event-ID: é\r\n".encode() in resumed
+    assert "Mcp-Session-Id: ü\r\n".encode() in resumed
+
+
 @pytest.mark.parametrize(
     ("url", "token", "problem"),
     [

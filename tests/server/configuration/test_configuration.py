@@ -90,13 +90,14 @@ def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
             id="tool",
         ),
         pytest.param("AXOLOTL_LIMITS__TIMEOUT_SECONDS", "2.5", "limits.timeout_seconds", 2.5, id="number"),
+        pytest.param("AXOLOTL_LIMITS__LOOP_STALL_SECONDS", "null", "limits.loop_stall_seconds", None, id="null"),
         pytest.param("OTHER_HTTP__PORT", "7", "http.port", 8000, id="other-prefix"),
     ],
 )
 def test_the_environment_is_read(
     variable: str, value: str, place: str, expected: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A variable names section and key; lists and sections can be JSON."""
+    """A variable names section and key; lists and sections can be JSON, and null turns a setting off."""
     monkeypatch.setenv(variable, value)
     assert attrgetter(place)(load_settings()) == expected
 

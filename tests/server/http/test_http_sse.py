@@ -12,14 +12,15 @@ import pytest_asyncio
 from mcp import Client as OfficialClient
 from mcp.client.sse import sse_client
 
-from axolotl_core import CancelReason, ITool, NoArguments, SchemaTool, ToolContext
+from axolotl_core import CancelReason, ITool, NoArguments, SchemaTool, ToolContext, tool
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import HttpApp, ServerHost
+from axolotl_server.authentication.api_keys import hash_key
 from axolotl_server.messages.flow_control import MAX_WAITING
 from tests.support.peers.session_client import INITIALIZED, Client, EventReader
 from tests.support.peers.wire import INITIALIZE, call, message
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
-from tests.support.tools import Echo, Probe, container_of
+from tests.support.tools import Echo, Holding, Probe, container_of
 
 JSON = {"Content-Type": "application/json"}
 OLD = {**INITIALIZE, "protocolVersion": "2024-11-05"}
@@ -174,6 +175,79 @@ async def test_closing_the_stream_stops_its_calls(server: HttpServer, http: http
     assert probe.context.cancel_reason is CancelReason.DISCONNECT
     await until(lambda: not len(server.app.sessions))
     assert len(server.host.handler.inflight) == 0
+
+
+class SlowPost:
+    """A message whose headers arrive at once, and whose body arrives when it is released."""
+
+    def __init__(self, server: HttpServer, client: SseClient, **headers: str) -> None:
+        self._server = server
+        self._path, _, self._query = client.endpoint.partition("?")
+        self._headers = {"Host": "localhost", **JSON, **headers}
+        self.is_waiting = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def send(self, body: bytes) -> int:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            self.is_waiting.set()
+            await self.release.wait()
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(event: Any) -> None:
+            sent.append(event)
+
+        headers = [(name.lower().encode(), value.encode()) for name, value in self._headers.items()]
+        scope = {"type": "http", "method": "POST", "path": self._path, "headers": headers}
+        await self._server.app({**scope, "query_string": self._query.encode()}, receive, send)
+        status: int = sent[0]["status"]
+        return status
+
+
+async def test_a_message_whose_stream_ends_before_it_is_complete(
+    server: HttpServer, http: httpx2.AsyncClient, probe: Probe
+) -> None:
+    """A call whose body is complete after the stream has ended does not run, because nobody could stop it."""
+    async with connected(http, server) as client:
+        await client.begin()
+        post = SlowPost(server, client)
+        sending = asyncio.ensure_future(post.send(call("probe", handshake=True)))
+        await post.is_waiting.wait()
+    await until(lambda: not len(server.app.sessions))
+    post.release.set()
+    assert await sending == 404
+    assert not probe.started.is_set()
+
+
+async def test_a_message_is_handled_with_its_own_token(http: httpx2.AsyncClient) -> None:
+    """A message that waits for its body does not get the scopes of a token that another message sends meanwhile."""
+
+    @tool(scopes=frozenset({"payments"}))
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    narrow, wide = "narrow-key-of-ada", "wide-key-of-ada"
+    keys = {
+        "narrow": {"hash": hash_key(narrow), "subject": "ada"},
+        "wide": {"hash": hash_key(wide), "subject": "ada", "scopes": ["payments"]},
+    }
+    http.headers["Authorization"] = f"Bearer {narrow}"
+    settings = {**with_sse(), "auth": {"api_keys": keys}}
+    async with serving(container_of(pay), settings) as server, connected(http, server) as client:
+        await client.begin()
+        post = SlowPost(server, client, Authorization=f"Bearer {narrow}")
+        sending = asyncio.ensure_future(post.send(call("pay", id="narrow", handshake=True)))
+        await post.is_waiting.wait()
+        paying = await client.post(call("pay", id="wide", handshake=True), Authorization=f"Bearer {wide}")
+        assert paying.status_code == 202
+        paid = await client.hear()
+        assert (paid["id"], paid["result"]["content"][0]["text"]) == ("wide", "paid")
+        post.release.set()
+        assert await sending == 202
+        refused = await client.hear()
+        assert (refused["id"], refused["error"]["message"]) == ("narrow", "Tool not found: pay")
 
 
 async def test_wrong_methods(server: HttpServer, http: httpx2.AsyncClient) -> None:
@@ -337,6 +411,52 @@ async def test_large_replies_that_nobody_reads_are_bounded() -> None:
         assert (sizes[-1], statuses) == (0, {202, 503, 404})
         client.reading.set()
         await listening
+
+
+@pytest.mark.parametrize("shares", [False, True])
+async def test_large_bodies_of_running_calls_are_limited(
+    shares: bool, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Posts with large arguments count until their calls end, as on the other transport; small ones do not."""
+    if shares:
+        monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
+    holding, running = Holding(), 1 if shares else 3
+    settings = with_sse(max_running_body_bytes=6 * 2**20)
+    async with serving(container_of(holding, Echo()), settings) as server, connected(http, server) as client:
+        await client.begin()
+        large = [call("holding", {"text": "x" * (2**21 - 1024)}, id=id, handshake=True) for id in range(4)]
+        for body in large[:running]:
+            await client.say(body)
+        await until(lambda: holding.running == running)
+        refused = await client.post(large[3])
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json()["error"]["data"] == {"reason": "overloaded", "retryAfterMs": 1000}
+        await client.say(call("echo", {"text": "small"}, id="small", handshake=True))
+        assert (await client.hear())["id"] == "small"
+        holding.release.set()
+        assert {(await client.hear())["id"] for _ in range(running)} == set(range(running))
+        await client.say(large[3])
+        assert (await client.hear())["id"] == 3
+        await until(lambda: server.app.running_bodies.used == 0)
+
+
+async def test_large_bodies_of_a_client_that_has_left(http: httpx2.AsyncClient) -> None:
+    """Calls that are stopped because their client has left no longer count."""
+    holding = Holding()
+    async with serving(container_of(holding), with_sse()) as server:
+        async with connected(http, server) as client:
+            await client.begin()
+            await client.say(call("holding", {"text": "x" * 2**20}, id=1, handshake=True))
+            await until(lambda: holding.running == 1)
+            assert server.app.running_bodies.used > 2**20
+        await until(lambda: server.app.running_bodies.used == 0)
+
+
+async def test_a_large_body_without_a_message(http: httpx2.AsyncClient) -> None:
+    """A body that nobody has to answer counts for nothing."""
+    async with serving(container_of(Echo()), with_sse()) as server, connected(http, server) as client:
+        await client.say(b" " * 2**20)
+        assert server.app.running_bodies.used == 0
 
 
 @pytest.mark.parametrize("paths", [("/mcp", "/mcp"), ("/sse/messages", "/sse"), ("/mcp", "sse"), ("/messages", "/")])

@@ -288,6 +288,23 @@ async def test_a_slow_reader_loses_notifications_only() -> None:
     assert reader.complete
 
 
+async def test_events_that_wait_are_limited_in_total() -> None:
+    """If too many bytes wait for clients that read nothing, the streams that have waited longest end."""
+    keep_alive = KeepAlive(0.04, max_unread_bytes=1_000_000)
+    readers = [SlowReader() for _ in range(4)]
+    streams = [EventStream(reader.send, [], keep_alive) for reader in readers]
+    for stream in streams:
+        stream.start()
+        stream.put(notification("notifications/message", {"data": "x" * 499_000}))
+    await until(lambda: not streams[1].open)
+    assert [(stream.open, stream.waiting) for stream in streams] == [(False, 0), (False, 0), (True, 1), (True, 1)]
+    for reader, stream in zip(readers, streams, strict=True):
+        reader.ready.set()
+        stream.end()
+        await stream.finished()
+    assert [len(reader.messages) for reader in readers] == [0, 0, 1, 1]
+
+
 async def test_an_abandoned_stream_ends_at_once() -> None:
     """An abandoned stream writes none of its queued messages."""
     reader = SlowReader()

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ITool, ToolContext, tool
+from axolotl_core import tool
 from axolotl_server import ServerHost
 from axolotl_server.http_server.connections import StallCheck
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.peers.wire import RawReply, call, connection, mirrored, raw_exchange, raw_request, read_reply
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, free_port, serving, until
-from tests.support.tools import Echo, Text, container_of
+from tests.support.tools import Echo, Holding, container_of
 
 MIB = 1024 * 1024
 REQUEST = raw_request(call("echo", {"text": "hello"}), mirrored(name="echo").items())
@@ -28,21 +28,6 @@ REQUEST = raw_request(call("echo", {"text": "hello"}), mirrored(name="echo").ite
 async def large(size: int) -> str:
     """Return a long text."""
     return "x" * size
-
-
-class Holding(ITool[Text, str]):
-    """Keeps its calls until they are released."""
-
-    name = "holding"
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.release = asyncio.Event()
-
-    async def execute(self, arguments: Text, context: ToolContext) -> str:
-        self.running += 1
-        await self.release.wait()
-        return "held"
 
 
 def asking_for(size: int) -> bytes:
@@ -155,6 +140,33 @@ async def test_incomplete_bodies_are_limited_in_total() -> None:
             assert (refused.status, refused.headers["connection"]) == (503, "close")
             assert "too many bodies" in refused.error["message"]
             assert (await raw_exchange(server.port, REQUEST)).status == 200
+        await until(lambda: server.app.bodies.used == 0)
+
+
+async def test_bodies_that_wait_in_a_pipeline_share_that_budget() -> None:
+    """A body behind a request that is being answered counts, until it is its turn or its client leaves."""
+    holding, settings = Holding(), {"http": {"max_buffered_body_bytes": 100_000}}
+    first = raw_request(call("holding", {"text": "x"}), mirrored(name="holding").items())
+    waiting = raw_request(call("echo", {"text": "y" * 40_000}), mirrored(name="echo").items())
+    async with serving(container_of(holding, Echo()), settings) as server, AsyncExitStack() as stack:
+        reader, writer = await stack.enter_async_context(connection(server.port))
+        writer.write(first + waiting)
+        await until(lambda: server.app.bodies.used > 40_000)
+        async with connection(server.port) as (_, other):
+            other.write(first + waiting)
+            await until(lambda: server.app.bodies.used > 80_000)
+            refused, late = await stack.enter_async_context(connection(server.port))
+            late.write(first + waiting)
+            await until(lambda: server.app.refused.get(503, 0) == 1)
+        await until(lambda: server.app.bodies.used < 80_000)
+        holding.release.set()
+        assert [(await read_reply(reader)).status for _ in range(2)] == [200, 200]
+        replies = [await read_reply(refused) for _ in range(2)]
+        assert [reply.status for reply in replies] == [200, 503]
+        assert replies[1].headers["connection"] == "close"
+        writer.write(waiting)
+        assert (await read_reply(reader)).status == 200
+        late.close()
         await until(lambda: server.app.bodies.used == 0)
 
 

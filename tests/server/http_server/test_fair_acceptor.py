@@ -63,7 +63,9 @@ def test_the_board(board: ConnectionBoard) -> None:
     board.write(2, 5)
     board.write(3, 2)
     assert [board.fewest_of_others(number) for number in (1, 2, 3)] == [2, 0, 0]
+    before = board.changes_of_others(1), board.changes_of_others(2)
     board.leave(1)
+    assert (board.changes_of_others(1), board.changes_of_others(2)) == (before[0], before[1] + 1)
     assert [board.fewest_of_others(number) for number in (1, 2, 3)] == [2, 2, 5]
 
 
@@ -89,13 +91,43 @@ async def test_a_worker_with_more_connections_yields(board: ConnectionBoard, lis
             assert len(first.connections) == 4
 
 
-async def test_a_stuck_worker_delays_nothing(board: ConnectionBoard, listener: socket.socket) -> None:
-    """If the worker with the fewest connections does not accept them, another one does."""
-    board.write(2, 0)
-    async with accepting(board, listener, 1) as worker:
-        with socket.create_connection(listener.getsockname()), socket.create_connection(listener.getsockname()):
+async def test_outdated_numbers(
+    board: ConnectionBoard, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker leaves connections to one that had many, because they may have ended just now."""
+    monkeypatch.setattr("axolotl_server.http_server.fair_acceptor._YIELD_SECONDS", 60)
+    board.write(2, 50)
+    with ExitStack() as clients:
+        for _ in range(6):
+            clients.enter_context(socket.create_connection(listener.getsockname()))
+        async with accepting(board, listener, 1) as worker:
             await until(lambda: len(worker.connections) == 2)
-        assert board.fewest_of_others(2) == 2
+            for _ in range(4):
+                clients.enter_context(listener.accept()[0])
+
+
+async def test_news_of_others(board: ConnectionBoard, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker does not wait for others that accept connections as well."""
+    monkeypatch.setattr("axolotl_server.http_server.fair_acceptor._YIELD_SECONDS", 60)
+    board.write(2, 50)
+    with ExitStack() as clients:
+        async with accepting(board, listener, 1) as worker:
+            for number in range(6):
+                board.write(2, 50 + number)
+                clients.enter_context(socket.create_connection(listener.getsockname()))
+                await until(partial(has_more, worker, number))
+
+
+@pytest.mark.parametrize("published", [0, 50])
+async def test_a_stuck_worker_delays_nothing(board: ConnectionBoard, listener: socket.socket, published: int) -> None:
+    """If the worker with the fewest connections does not accept them, another one does."""
+    board.write(2, published)
+    async with accepting(board, listener, 1) as worker:
+        with ExitStack() as clients:
+            for _ in range(6):
+                clients.enter_context(socket.create_connection(listener.getsockname()))
+            await until(lambda: len(worker.connections) == 6)
+        await until(lambda: board.fewest_of_others(2) == 6)
     assert board.fewest_of_others(2) is None
 
 

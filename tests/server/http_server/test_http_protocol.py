@@ -118,6 +118,22 @@ async def test_requests_that_wait_for_a_reply_are_limited(line: bytes) -> None:
         assert await is_closed(reader)
 
 
+@pytest.mark.parametrize("in_pieces", [False, True])
+async def test_a_request_to_upgrade_keeps_its_body(server: HttpServer, in_pieces: bool) -> None:
+    """The wish to upgrade is ignored, as from Java's client, and the body is never taken for another request."""
+    wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\nContent-Length: "
+    wishing, hidden = with_head(b"%b%d" % (wish, len(BODY))), b"GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    smuggling = with_head(b"%b%d" % (wish, len(hidden))).removesuffix(BODY) + hidden
+    async with connection(server.port) as (reader, writer):
+        for request, status in ((wishing, 200), (smuggling, 400), (wishing, 200)):
+            for piece in [request[i : i + 50] for i in range(0, len(request), 50)] if in_pieces else [request]:
+                writer.write(piece)
+                await writer.drain()
+            assert (await read_reply(reader)).status == status
+        writer.write(REQUEST)
+        assert (await read_reply(reader)).status == 200
+
+
 async def test_limits_are_settings() -> None:
     """Operators choose the limits of a head."""
     async with serving(container_of(Echo()), {"http": {"max_head_bytes": 1024, "max_headers": 9}}) as server:

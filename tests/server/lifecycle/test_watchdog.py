@@ -11,6 +11,7 @@ from axolotl_core import tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.lifecycle.watchdog import Watchdog
 from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.stall_log import shown_stalls
 from tests.support.tools import container_of
 
 QUICK = {"limits": {"loop_stall_seconds": 0.02}}
@@ -37,7 +38,8 @@ def listener() -> Iterator[Listener]:
     """Capture the log."""
     handler = Listener()
     logging.getLogger("axolotl").addHandler(handler)
-    yield handler
+    with shown_stalls():
+        yield handler
     logging.getLogger("axolotl").removeHandler(handler)
 
 

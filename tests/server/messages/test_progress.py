@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -11,9 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, ToolContext, tool
+from axolotl_server.messages import flow_control
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.wire import call, mirrored
-from tests.support.servers.serving import PATIENCE_SECONDS, serving
+from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
 from tests.support.tools import Probe
 
 
@@ -104,50 +105,45 @@ async def test_a_thread_reports_in_order() -> None:
             assert heard[-1] == 5000
 
 
-async def test_a_busy_loop_does_not_turn_reports_around() -> None:
+async def test_a_busy_loop_does_not_turn_reports_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report from a thread never overtakes one that was held back."""
-    held, blocked, reported = threading.Event(), threading.Event(), threading.Event()
+    now, per_second = 0.0, 0.001
+    monkeypatch.setattr(flow_control, "time", SimpleNamespace(monotonic=lambda: now))
+    blocked, reported = threading.Event(), threading.Event()
 
     @tool(execution="thread")
     def hurry(context: ToolContext) -> str:
         """Report a burst, and more when the last report is due."""
-        for step in range(1, 4):
-            context.report_progress(step)
-        held.set()
+        context.report_progress(1)
+        context.report_progress(2)
         blocked.wait(PATIENCE_SECONDS)
+        context.report_progress(3)
         context.report_progress(4)
-        context.report_progress(5)
         reported.set()
         return "there"
 
     def block() -> None:
+        nonlocal now
+        now += 1 / per_second
         blocked.set()
         reported.wait(PATIENCE_SECONDS)
 
-    async with conversing(container_with((hurry,)), settings={"protocol": {"progress_per_second": 2}}) as host:
+    async with conversing(container_with((hurry,)), settings={"protocol": {"progress_per_second": per_second}}) as host:
         peer, loop = Peer(host), asyncio.get_running_loop()
         peer.call("hurry", progressToken=1)
-        heard = [await peer.receive() for _ in range(2)]
-        await asyncio.to_thread(held.wait, PATIENCE_SECONDS)
-        due = _when_the_held_one_is_due(loop)
-        loop.call_at(due - 0.05, _spin_until, loop, due, block)
+        heard = [await peer.receive()]
+        await until(lambda: _timers_of_held_ones(loop))
+        [timer] = _timers_of_held_ones(loop)
+        send_held = timer._callback
+        timer.cancel()
+        loop.call_soon(block)  # in the turn in which the timer ends
+        loop.call_soon(send_held)
         heard += await until_reply(peer)
-    progress = numbers(heard)
-    assert progress == sorted(set(progress))
+    assert numbers(heard) == [1, 2, 4]
 
 
-def _when_the_held_one_is_due(loop: Any) -> float:
-    due: float = max(
-        timer.when() for timer in loop._scheduled if "send_held_progress" in repr(timer) and not timer.cancelled()
-    )
-    return due
-
-
-def _spin_until(loop: asyncio.AbstractEventLoop, due: float, act: Callable[[], None]) -> None:
-    """Keep the loop busy until a time, and act right before the next timer."""
-    while loop.time() <= due:
-        pass
-    loop.call_at(due - 0.001, act)
+def _timers_of_held_ones(loop: Any) -> list[Any]:
+    return [timer for timer in loop._scheduled if "send_held_progress" in repr(timer) and not timer.cancelled()]
 
 
 async def test_progress_after_the_reply_is_dropped() -> None:

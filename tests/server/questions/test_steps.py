@@ -125,6 +125,21 @@ async def test_a_step_with_a_handshake_stays_in_memory() -> None:
     assert len(shop.bank.charges) == 1
 
 
+async def test_the_key_of_a_step_may_be_empty() -> None:
+    """Every text is a key, also where the results stay in memory."""
+
+    @make_tool
+    async def pack(context: ToolContext) -> str:
+        """Do two steps."""
+        return await context.step("", lambda once: "box", model=str) + await context.step(
+            "2", lambda once: "ed", model=str
+        )
+
+    async with conversing(container_with((pack,))) as host:
+        peer = await Peer(host).shake_hands()
+        assert text_of(await peer.reply(peer.call("pack"))) == "boxed"
+
+
 async def test_a_step_is_not_repeated_by_a_retry() -> None:
     """The retry of a call runs the code again, but not its finished steps."""
     shop = Shop()

@@ -1,14 +1,19 @@
 """Resumption of broken event streams."""
 
+from pathlib import Path
+
 import httpx2
 import pytest
 
 from axolotl_core import SchemaTool
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server.asgi.event_stream import EventStream, KeepAlive
+from axolotl_server.sessions.session import Session
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, message
 from tests.support.scenarios.resumable_calls import Talker, client, said, server, store, talk, talker
-from tests.support.servers.serving import HttpServer, serving, until
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.tools import Echo, container_of
 
 __all__ = ["client", "server", "store", "talker"]
@@ -88,6 +93,27 @@ async def test_coming_back_takes_over(client: Client, talker: Talker) -> None:
                 talker.say(3)
                 talker.end()
                 assert said(await new.rest()) == [3, "done "]
+
+
+async def test_the_rest_of_an_ended_stream_waits_for_one_connection() -> None:
+    """Resuming a stream that has ended closes an earlier connection, so that its messages wait only once in memory."""
+
+    async def send(event: object) -> None:
+        return
+
+    keep_alive, session = KeepAlive(PATIENCE_SECONDS), Session(ANONYMOUS, MemoryEventStore(10, 1000), 1.0)
+    stream = session.open_stream(EventStream(send, [], keep_alive))
+    for number in range(3):
+        stream.put(message("notifications/message", {"data": number}, id=None))
+    stream.end()
+    await stream.wait_until_idle()
+    responses = [EventStream(send, [], keep_alive) for _ in range(3)]
+    attached = [await session.resume(response, f"{stream.id}.1".encode()) for response in responses]
+    assert [response.waiting for response in responses] == [0, 0, 2]
+    attached[0].detach(responses[0])
+    attached[2].detach(responses[2])
+    await session.resume(responses[0], f"{stream.id}.1".encode())
+    assert responses[2].waiting == 2
 
 
 async def test_news_are_kept_too(server: HttpServer, client: Client) -> None:
@@ -207,19 +233,21 @@ async def test_expiry_drops_events(server: HttpServer, client: Client, talker: T
     await until(lambda: not len(store))
 
 
-async def test_events_of_all_sessions_are_bounded(http: httpx2.AsyncClient) -> None:
+@pytest.mark.parametrize("place", ["memory", "directory"])
+async def test_events_of_all_sessions_are_bounded(place: str, http: httpx2.AsyncClient, tmp_path: Path) -> None:
     """Above the limit for all sessions, the one with the most bytes loses its oldest reply; ended ones make room."""
-    settings = {"sessions": {"stream_replies": True, "max_total_event_bytes": 10_000}}
+    limits = {"stream_replies": True, "max_total_event_bytes": 1_000_000}
+    settings = {"sessions": limits if place == "memory" else {**limits, "directory": str(tmp_path)}}
     async with serving(container_of(Echo()), settings) as server:
         small, large = Client(http, server.url), Client(http, server.url)
-        kept = {small: await replies_of(small, 1_000), large: await replies_of(large, 4_000, 4_000)}
+        kept = {small: await replies_of(small, 100_000), large: await replies_of(large, 400_000, 400_000)}
         assert await replayed(small, kept[small][0]) == 1
         assert await replayed(large, kept[large][0]) == 1
-        kept[large] += await replies_of(large, 4_000, begins=False)
+        kept[large] += await replies_of(large, 400_000, begins=False)
         assert await replayed(small, kept[small][0]) == 1
         assert [await replayed(large, primed) for primed in kept[large]] == [None, 1, 1]
         await large.end()
-        assert await replayed(small, (await replies_of(small, 8_000, begins=False))[0]) == 1
+        assert await replayed(small, (await replies_of(small, 800_000, begins=False))[0]) == 1
 
 
 async def replies_of(client: Client, *sizes: int, begins: bool = True) -> list[str]:

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from axolotl_core import ITokenVerifier, Principal, SchemaTool
 from axolotl_core.sessions import SessionStoreError
+from axolotl_server.sessions.shared_sessions import SharedSessions
 from tests.support.peers.memory_peer import ACCEPTED, text_of
 from tests.support.peers.session_client import EventReader
 from tests.support.peers.wire import META, call, message, mirrored
@@ -299,6 +300,30 @@ async def test_news_are_resumed_elsewhere(workers: tuple[Worker, Worker], http: 
             assert (await news.take()).message["method"] == "notifications/tools/list_changed"
         registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
     registry.unregister("fresh")
+
+
+async def test_news_are_resumed_elsewhere_after_an_outage(
+    workers: tuple[Worker, Worker], http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that could not take over a GET stream at first takes it over when the client tries again."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.hearing() as news:
+        event = await news.take()
+    sessions = other.server.app.sessions
+    assert isinstance(sessions, SharedSessions)
+    with monkeypatch.context() as outage:
+        outage.setattr(sessions._bus.store, "send", unavailable)
+        async with client.at(other).listen(**{"Last-Event-ID": str(event.id)}) as response:
+            assert response.status_code == 503
+    async with client.at(other).hearing(event.id) as news:
+        assert (await news.take()).is_priming
+        one.server.host.registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
+        assert (await news.take()).message["method"] == "notifications/tools/list_changed"
+
+
+async def unavailable(*arguments: object, **options: object) -> bool:
+    raise SessionStoreError("Redis does not respond")
 
 
 async def test_listeners_without_a_session_hear_all_processes(

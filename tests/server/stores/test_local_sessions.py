@@ -4,7 +4,8 @@ import asyncio
 import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,13 +15,15 @@ import pytest
 from dependency_injector import containers, providers
 
 from axolotl_core import ConfigurationError
+from axolotl_core.sessions import SessionStoreError
 from axolotl_server import ServerHost
 from axolotl_server.http.assembly import make_app
 from axolotl_server.stores import sqlite_sessions
+from axolotl_server.stores.sqlite_events import SqliteEventStore
 from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, message
-from tests.support.servers.serving import serving, until
+from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
 from tests.support.stores.session_stores import RECORD, Place, Process
 from tests.support.tools import Echo, ask_name, container_of
 
@@ -62,7 +65,7 @@ async def test_a_clock_that_is_set_ends_no_session(tmp_path: Path, monkeypatch: 
 
 
 def _sessions_with_events(directory: Path) -> int:
-    query = "select count(*) from (select session from events union select session from counts)"
+    query = "select count(*) from (select session from events union select session from logs)"
     with closing(sqlite3.connect(directory / "events.sqlite")) as database:
         return int(database.execute(query).fetchone()[0])
 
@@ -70,7 +73,7 @@ def _sessions_with_events(directory: Path) -> int:
 async def test_the_events_of_a_session_end_with_it(
     tmp_path: Path, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events are deleted with their session: by its client, when it is idle, and at a start that finds some without."""
+    """Events end with their session: deleted by its client, idle for too long, or found at a start without it."""
     began = 0.0
     monkeypatch.setattr(sqlite_sessions, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - began))
     settings = {"sessions": {"directory": str(tmp_path), "stream_replies": True, "idle_seconds": 60.0}}
@@ -85,7 +88,7 @@ async def test_the_events_of_a_session_end_with_it(
         await until(lambda: _sessions_with_events(tmp_path) == 1)
         began -= 61.0
         await last.begin()
-        assert _sessions_with_events(tmp_path) == 0
+        await until(lambda: _sessions_with_events(tmp_path) == 0)
         async with last.calling(call("echo", {"text": "x"}, handshake=True)) as stream:
             await stream.rest()
     with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as database:
@@ -94,6 +97,92 @@ async def test_the_events_of_a_session_end_with_it(
     assert _sessions_with_events(tmp_path) == 1
     async with serving(container_of(Echo()), settings):
         assert _sessions_with_events(tmp_path) == 0
+
+
+@pytest.mark.parametrize("size", [0, 100, 5_000, 90_000])
+async def test_the_file_of_events_is_bounded(tmp_path: Path, size: int) -> None:
+    """The file of events grows beyond its limit by one message at most, whatever its size, and the newest is kept."""
+    limits = {"max_events": 1_000, "max_bytes": 1_000_000, "max_file_bytes": 300_000}
+    path = tmp_path / "events.sqlite"
+    store = SqliteEventStore(path, **limits)
+    for number in range(6_000 if size < 1_000 else 200):
+        session = f"session {number % 5}"
+        newest = await store.append(session, "a", b"x" * size)
+    assert await store.after(session, "a", newest) == []
+    await store.close()
+    assert 180_000 < path.stat().st_size < 300_000 + 2 * 4096 + size
+
+
+async def test_events_that_never_fit(tmp_path: Path) -> None:
+    """With a limit below the size of an empty file, no event is kept, and nothing fails."""
+    store = SqliteEventStore(tmp_path / "events.sqlite", max_events=10, max_bytes=100, max_file_bytes=1)
+    assert [await store.append("session", "a", b"x") for _ in range(2)] == ["1", "2"]
+    assert await store.after("session", "a", "1") is None
+    await store.close()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, as another process that writes to it does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("begin immediate")
+        yield
+        database.execute("rollback")
+
+
+async def test_requests_wait_for_the_lock_without_blocking_others(tmp_path: Path, http: httpx2.AsyncClient) -> None:
+    """While another process holds the lock, requests in sessions wait for it, and the loop serves all others."""
+    settings = {"sessions": {"directory": str(tmp_path), "store_timeout_seconds": PATIENCE_SECONDS}}
+    async with serving(container_of(Echo()), settings) as server:
+        client, stateless = Client(http, server.url), Client(http, server.url)
+        await client.begin()
+        with _locked(tmp_path / "sessions.sqlite"):
+            waiting = asyncio.create_task(client.post(message("tools/list")))
+            for _ in range(5):
+                reply = await stateless.request("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+                assert reply.status_code == 200
+            assert not waiting.done()
+        assert (await waiting).status_code == 200
+
+
+async def test_a_lock_that_is_held_for_too_long(tmp_path: Path, http: httpx2.AsyncClient) -> None:
+    """After `sessions.store_timeout_seconds`, a request in a session gets 503; afterwards, the session continues."""
+    settings = {"sessions": {"directory": str(tmp_path), "store_timeout_seconds": 0.01}}
+    async with serving(container_of(Echo()), settings) as server:
+        client = Client(http, server.url)
+        await client.begin()
+        with _locked(tmp_path / "sessions.sqlite"):
+            reply = await client.post(message("tools/list"))
+        assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+        assert (await client.post(message("tools/list"))).status_code == 200
+
+
+async def test_events_wait_for_the_lock_without_blocking_others(tmp_path: Path) -> None:
+    """While another process holds the lock, events can be read, and those to be written wait in the loop."""
+    path = tmp_path / "events.sqlite"
+    limits = {"max_events": 10, "max_bytes": 1_000, "max_file_bytes": 100_000}
+    store = SqliteEventStore(path, **limits, timeout_seconds=PATIENCE_SECONDS)
+    first = await store.append("session", "a", b"1")
+    with _locked(path):
+        writing = [asyncio.create_task(work) for work in (store.append("session", "a", b"2"), store.forget("other"))]
+        assert await store.after("session", "a", first) == []
+        await asyncio.sleep(0)
+        assert not any(work.done() for work in writing)
+    await asyncio.gather(*writing)
+    events = await store.after("session", "a", first)
+    assert [event.message for event in events or ()] == [b"2"]
+    await store.close()
+
+
+async def test_events_that_wait_for_too_long(tmp_path: Path) -> None:
+    """Events that cannot be written in time are an error that names the file."""
+    path = tmp_path / "events.sqlite"
+    limits = {"max_events": 10, "max_bytes": 1_000, "max_file_bytes": 100_000}
+    store = SqliteEventStore(path, **limits, timeout_seconds=0.01)
+    with _locked(path), pytest.raises(SessionStoreError, match=r"events\.sqlite cannot be used: database is locked"):
+        await store.append("session", "a", b"1")
+    assert await store.append("session", "a", b"1") == "1"
+    await store.close()
 
 
 class Container(containers.DeclarativeContainer):

@@ -4,13 +4,19 @@ import asyncio
 from itertools import count
 from pathlib import Path
 
+import httpx2
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from axolotl_core.sessions import KnownSession, SessionChange
+from axolotl_core.sessions import KnownSession, SessionChange, hide_session_id
+from axolotl_server.stores.memory_events import MemoryEventStore
+from tests.support.peers.session_client import Client
+from tests.support.peers.wire import call
+from tests.support.servers.serving import serving, until
 from tests.support.stores.session_stores import RECORD, Place
+from tests.support.tools import Echo, container_of
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +80,7 @@ async def test_the_maximum_counts_all_processes(place: Place) -> None:
 async def test_the_maximum_of_one_principal_counts_all_processes(place: Place) -> None:
     """The maximum of one principal counts its sessions in all processes, until they end or are idle for too long."""
     greedy, quiet = (msgspec.structs.replace(RECORD, share=share) for share in ("greedy", "quiet"))
-    async with place.two(maximum_per_principal=2, idle_seconds=0.5) as (one, other):
+    async with place.two(maximum_per_principal=2, idle_seconds=600.0) as (one, other):
         assert [await one.begin("a", greedy), await other.begin("b", greedy)] == [True, True]
         assert not await one.begin("c", greedy)
         assert [await one.begin(name, quiet) for name in ("d", "e")] == [True, True]
@@ -82,29 +88,66 @@ async def test_the_maximum_of_one_principal_counts_all_processes(place: Place) -
         await other.end("a")
         assert await one.begin("c", greedy)
         assert await other.find("c", 0) == KnownSession(1, greedy)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + 0.8
-        while loop.time() < until:  # sessions in use count, however old they are
+        for _ in range(2):  # sessions in use count, however old they are
+            await place.pass_time(400.0)
             assert await one.hold(["b", "c"]) == {"b", "c"}
             assert not await one.begin("g", greedy)
-        await asyncio.sleep(0.7)  # sleeps: the test is about elapsed time
+        await place.pass_time(700.0)
         assert [await one.begin("g", greedy), await one.begin("h", greedy)] == [True, True]
 
 
 async def test_idle_sessions_end(place: Place) -> None:
     """A session lives as long as it is found or held at intervals, and frees its place when it ends."""
-    async with place.two(maximum=1, idle_seconds=0.3) as (one, other):
+    async with place.two(maximum=1, idle_seconds=600.0) as (one, other):
         await one.begin("s", RECORD)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + 0.6
-        while loop.time() < until:
+        for _ in range(2):
+            await place.pass_time(400.0)
             assert await other.find("s", 1) == KnownSession(1, None)
+            await place.pass_time(400.0)
             assert await one.hold(["s", "another"]) == {"s"}
             assert not await one.begin("another", RECORD)
-        await asyncio.sleep(0.5)  # sleeps: the test is about elapsed time
+        await place.pass_time(700.0)
         assert await one.hold(["s"]) == frozenset()
         assert await one.find("s", 0) is None
         assert await one.begin("another", RECORD)
+
+
+async def test_expired_sessions_are_reported_once(place: Place) -> None:
+    """One process learns which sessions have expired, even if it never had them; ended ones are not among them."""
+    limits = {"maximum": 2, "idle_seconds": 600.0}
+    async with place.process(**limits) as one:
+        assert [await one.store.begin("idle", RECORD), await one.store.begin("ended", RECORD)] == [True, True]
+        await one.store.end("ended")
+        await one.store.begin("used", RECORD)
+        await place.pass_time(500.0)
+        await one.store.hold(["used"])
+    await place.pass_time(500.0)
+    async with place.process(**limits) as one, place.process(**limits) as other:
+        assert await one.store.begin("new", RECORD)
+        assert [await store.hold([]) for store in (one.store, other.store)] == [frozenset()] * 2
+        assert one.expired + other.expired == [hide_session_id("idle")]
+        await place.pass_time(700.0)
+        assert await other.store.hold(["used"]) == frozenset()
+        assert {*one.expired, *other.expired} == {hide_session_id(name) for name in ("idle", "used", "new")}
+        assert len(one.expired + other.expired) == 3
+
+
+async def test_events_in_a_store_of_the_container_expire(place: Place, http: httpx2.AsyncClient) -> None:
+    """`forget` of an event store is called when a session expires, even if no process has the session any more."""
+    settings = place.settings
+    settings["sessions"] = {**settings.get("sessions", {}), "stream_replies": True}
+    store = MemoryEventStore(100, 100_000)
+    async with serving(container_of(Echo()), settings, event_store=store) as server:
+        client = Client(http, server.url)
+        await client.begin()
+        async with client.calling(call("echo", {"text": "x"}, handshake=True)) as stream:
+            await stream.rest()
+        [name] = store._sessions
+        assert name == hide_session_id(client.headers["Mcp-Session-Id"])
+    await place.pass_time(1000.0)
+    async with serving(container_of(Echo()), settings, event_store=store) as server:
+        server.app.sessions._sweep()
+        await until(lambda: not store._sessions)
 
 
 async def test_messages_reach_the_other_holders(place: Place) -> None:

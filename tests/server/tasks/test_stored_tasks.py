@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pgqueuer.core.qm import QueueManager
 from pydantic import BaseModel
 
 from axolotl_core import Principal, ToolContext, tool
+from axolotl_core.task_engine import TaskChange, TasksUnavailable
 from axolotl_server import ServerHost
+from axolotl_server.tasks import task_service
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
-from tests.support.servers.serving import until
+from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import KEY, STORES, store_of
 from tests.support.tools import container_of
 
@@ -112,6 +115,33 @@ async def test_a_question_is_answered_elsewhere(url: str, design: type[TaskPeer]
         assert text_of(await peer.outcome(task_id)) == "ada ordered 3"
 
 
+async def test_a_question_is_not_repeated_while_its_answer_is_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that has answered is not asked again, if the store is unreachable at first and the task changes."""
+    async with replica(url, works=False) as server, replica(url):
+        engine = server.assembly.tasks.engine
+        store, attempts, reachable = engine.answer, asyncio.Queue[str](), asyncio.Event()
+
+        async def answer(task_id: str, owner: bytes, answers: Any) -> frozenset[str]:
+            attempts.put_nowait(task_id)
+            if attempts.qsize() == 1:
+                raise TasksUnavailable("the store is unreachable")
+            await reachable.wait()
+            return await store(task_id, owner, answers)
+
+        monkeypatch.setattr(engine, "answer", answer)
+        peer = await RequestingPeer.connect(server, ADA)
+        task_id = (await peer.start("order"))["taskId"]
+        await peer.respond(task_id, {"action": "accept", "content": {"amount": 3}}, key="amount")
+        await until(lambda: attempts.qsize() == 2)
+        record = await engine.find(task_id, None)
+        assert record is not None
+        assert record.status == "input_required"
+        server.assembly.tasks.task_changed(TaskChange(record, is_status=False))
+        reachable.set()
+        assert text_of(await peer.outcome(task_id)) == "ada ordered 3"
+        assert [said for said in peer.heard if said["method"] == "elicitation/create"] == []
+
+
 async def test_an_answer_that_only_the_code_can_check(url: str) -> None:
     """An answer that does not fit is asked for again, if another process asked."""
     async with replica(url, works=False) as server, replica(url):
@@ -193,6 +223,104 @@ async def test_a_server_that_stops_returns_its_tasks(url: str) -> None:
         again.release.set()
         async with replica(url, again):
             assert text_of(await peer.outcome(task_id)) == "done"
+
+
+async def test_a_task_whose_code_takes_time_to_stop(url: str) -> None:
+    """A task goes back into the queue, although its call is abandoned before the code has ended."""
+    started, seen = asyncio.Event(), []
+
+    @tool(task_support="required", task_restart="resume")
+    async def job() -> str:
+        """Ends late if it is stopped."""
+        if started.is_set():
+            return "done"
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await until(lambda: len(worker.handler.inflight.zombies) == 1)
+            seen.extend([await peer.status(task_id) for _ in range(10)])
+        raise AssertionError
+
+    async with replica(url, job, works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        async with replica(url, job) as worker:
+            task_id = (await peer.start("job"))["taskId"]
+            await started.wait()
+        assert [*seen, await peer.status(task_id)] == ["working"] * 11
+        async with replica(url, job):
+            assert text_of(await peer.outcome(task_id)) == "done"
+
+
+async def test_tasks_for_which_there_is_no_room(url: str) -> None:
+    """Tasks that a server takes from the queue together, but cannot run together, wait; none of them is refused."""
+
+    @tool(task_support="required")
+    async def job() -> str:
+        """Gives the others a chance to begin."""
+        await asyncio.sleep(0)
+        return "done"
+
+    async with replica(url, job, works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        tasks = [await peer.start("job") for _ in range(6)]
+        flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, "limits": {"max_inflight": 2}}
+        async with ServerHost(container_of(job), flags=flags) as worker:
+            await worker.begin_tasks(works=True)
+            assert [text_of(await peer.outcome(task["taskId"])) for task in tasks] == ["done"] * 6
+
+
+async def test_a_parked_run_that_ends_late(url: str) -> None:
+    """Code that tidies up after it was parked does not disturb the next run, which can still be stopped."""
+    parked, tidied, again, stopped = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool(task_support="required", task_restart="resume")
+    async def job(context: ToolContext) -> str:
+        """Ends late if it is parked."""
+        try:
+            await context.ask(Amount, "How many?", key="amount")
+            again.set()
+            await asyncio.Event().wait()
+        finally:
+            if again.is_set():
+                stopped.set()
+            else:
+                parked.set()
+                await tidied.wait()
+        raise AssertionError
+
+    async with replica(url, job, hold_seconds=0.01) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("job"))["taskId"]
+        await parked.wait()
+        await peer.respond(task_id, {"action": "accept", "content": {"amount": 3}}, key="amount")
+        await again.wait()
+        tidied.set()
+        await until(lambda: len(server.handler.inflight) == 1)
+        await peer.result("tasks/cancel", {"taskId": task_id})
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await stopped.wait()
+
+
+async def test_a_queue_that_fails_is_read_again(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An unexpected error of the queue is logged, and later tasks run."""
+    failures, fetch = [RuntimeError("a surprise")], QueueManager.fetch_jobs
+
+    async def fail_first(queue: QueueManager, *arguments: Any) -> AsyncIterator[Any]:
+        if failures:
+            raise failures.pop()
+        async for job in fetch(queue, *arguments):
+            yield job
+
+    monkeypatch.setattr(QueueManager, "fetch_jobs", fail_first)
+    monkeypatch.setattr(task_service, "_RETRY_SECONDS", 0.01)
+    async with replica(url) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("halve", {"part": 4}))["taskId"]
+        assert text_of(await peer.outcome(task_id)) == "2"
+    assert "taking tasks from the queue failed" in caplog.text
 
 
 async def test_a_tool_that_must_not_restart(url: str) -> None:

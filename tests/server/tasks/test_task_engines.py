@@ -157,6 +157,15 @@ async def test_strangers_find_nothing(kind: str) -> None:
         assert await engine.find("nothing", MINE) is None
 
 
+@pytest.mark.parametrize("wrong", ["", "\0", "\ud800", "x" * 10_000])
+async def test_ids_that_no_task_can_have(kind: str, wrong: str) -> None:
+    """An ID that a database would refuse is unknown, and does not disturb those who look for tasks at the same time."""
+    async with opened(kind, hang) as engine:
+        tasks = [await engine.submit(task_of()) for _ in range(2)]
+        found = await asyncio.gather(*(engine.find(one, MINE) for one in (tasks[0].id, wrong, tasks[1].id)))
+        assert [one and one.id for one in found] == [tasks[0].id, None, tasks[1].id]
+
+
 def test_a_renewed_token_is_the_same_owner(kind: str) -> None:
     """Ownership does not depend on scopes and claims, which change with every token."""
     renewed = Principal("ada", "engines", frozenset({"more"}), claims={"exp": 2})

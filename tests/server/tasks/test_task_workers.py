@@ -1,16 +1,22 @@
 """Workers that share a store: limits, lost workers, zombies, version skew and tidiness."""
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, UnknownCall
+from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, TasksUnavailable, UnknownCall
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.task_engines import sqlite_thread
 from axolotl_server.task_engines.assembly import make_database
 from axolotl_server.task_engines.run_statements import TakenJob
+from axolotl_server.task_engines.stored_engine import StoredTaskEngine
+from axolotl_server.task_engines.task_statements import Operation
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import KEY, STORES, OpenEngine, change_store, opened, store_of
 
@@ -244,6 +250,34 @@ async def test_a_parked_task_has_one_place_in_the_queue(url: str) -> None:
     assert (record.status, record.run, gate.most) == ("completed", 2, 1)
 
 
+async def test_a_run_is_parked_although_the_reply_is_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that breaks while a task is being parked does not leave its code waiting."""
+    parked = asyncio.Event()
+    parks: list[bool] = []
+
+    async def ask(run: ITaskRun) -> None:
+        assert await run.ask("amount", TaskQuestion("elicitation/create", {}, "digest"), hold_seconds=0.0) is None
+        parked.set()
+
+    async with opened("", ask, place=url, **LONG_LEASE) as engine:
+        assert isinstance(engine.engine, StoredTaskEngine)
+        execute = engine.engine._database.execute
+
+        async def lose_the_first_reply(operation: Operation[Any], **options: Any) -> Any:
+            result = await execute(operation, **options)
+            if getattr(operation, "__name__", "") == "park":
+                parks.append(result)
+                if len(parks) == 1:
+                    raise TasksUnavailable("the connection is lost")
+            return result
+
+        monkeypatch.setattr(engine.engine._database, "execute", lose_the_first_reply)
+        await engine.submit(task_of())
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await parked.wait()
+    assert parks == [True, True]
+
+
 async def test_a_job_that_another_worker_has_begins_nothing(url: str) -> None:
     """A worker that was paused before it could begin a task does not disturb the one that has taken its place."""
     gate = Gate()
@@ -281,3 +315,59 @@ async def test_a_task_without_a_job_is_found(url: str) -> None:
         await engine.tidy()
         engine.begin_work()
         assert (await ended(engine, task.id)).status == "completed"
+
+
+async def test_a_worker_survives_a_file_that_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If another process locks the file for too long, a worker says so, and takes tasks as soon as it can."""
+    monkeypatch.setattr(sqlite_thread, "_BUSY_SECONDS", 0.01)
+    gate = Gate()
+    gate.release.set()
+    async with opened("", gate, place=f"sqlite:///{tmp_path}/tasks.db", works=False) as engine:
+        task = await engine.submit(task_of())
+        with closing(sqlite3.connect(tmp_path / "tasks.db", isolation_level=None)) as other:
+            other.execute("begin immediate")
+            engine.begin_work()
+            await until(lambda: "The queue of tasks is unavailable" in caplog.text)
+        assert (await ended(engine, task.id)).status == "completed"
+
+
+async def test_processes_drop_results_at_the_same_time(url: str) -> None:
+    """Two processes that find too many results drop them together, and neither fails."""
+
+    async def end(run: ITaskRun) -> None:
+        await run.end(Outcome("completed", None, b"x" * 1000))
+
+    limits = {**LONG_LEASE, "max_bytes": 5000}
+    async with opened("", end, place=url, **limits) as one, opened("", end, place=url, works=False, **limits) as other:
+        tasks = [await one.submit(task_of()) for _ in range(40)]
+        for task in tasks:
+            await ended(one, task.id)
+        await asyncio.gather(one.tidy(), other.tidy())
+        await one.tidy()
+        assert len(await one.of(OWNER, 0, 100)) < 5
+
+
+async def test_an_error_does_not_end_the_watch(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers reach their runs after an unexpected error in a report of changes, which is logged."""
+    failed, took = asyncio.Event(), []
+
+    async def ask(run: ITaskRun) -> None:
+        took.append(await run.ask("amount", TaskQuestion("elicitation/create", {}, "digest")))
+        await run.end(DONE)
+
+    def fail(change: object) -> None:
+        failed.set()
+        raise RuntimeError("a listener fails")
+
+    async with opened("", ask, place=url, **LONG_LEASE) as engine:
+        monkeypatch.setattr(engine, "task_changed", fail)
+        task = await engine.submit(task_of())
+        await failed.wait()
+        await engine.answer(task.id, OWNER, {"amount": b"3"})
+        assert (await ended(engine, task.id)).status == "completed"
+    assert took == [b"3"]
+    assert "changed tasks cannot be looked at" in caplog.text

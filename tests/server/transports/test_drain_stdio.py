@@ -4,9 +4,10 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from axolotl_server.transports import pipes
 from tests.support.containers.shutdown_tools import LONG
 from tests.support.peers.wire import INITIALIZE, META, call, message
 from tests.support.servers.server_process import TARGET, ServerProcess, starting
+from tests.support.servers.serving import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes")]
 
@@ -58,6 +60,12 @@ def pipe(tmp_path: Path) -> Path:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
+
+
+def socket_pair() -> tuple[int, int]:
+    """Make a pair of connected sockets, which some clients use instead of pipes."""
+    ours, theirs = socket.socketpair()
+    return ours.detach(), theirs.detach()
 
 
 async def write(path: Path, text: str = "now") -> None:
@@ -243,6 +251,27 @@ async def test_a_client_that_does_not_read_delays_the_end_only_briefly(
     finally:
         os.close(theirs)
     assert "bytes are lost: the client does not read the standard output" in caplog.text
+
+
+@pytest.mark.parametrize("make", [os.pipe, socket_pair])
+async def test_the_end_of_the_input_is_noticed_although_the_client_does_not_read(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], tuple[int, int]]
+) -> None:
+    """A server whose output is full reads no further input, but notices that the client has closed it."""
+    monkeypatch.setattr(pipes, "_TIMEOUT_SECONDS", 0.01)
+    ours, theirs = make()
+    chunks: list[bytes] = []
+    ended = asyncio.Event()
+    valve = await pipes.open_reader(ours, chunks.append, ended.set)
+    valve.hold(True)
+    os.write(theirs, b"ping")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ended.wait(), 0.1)
+    assert not chunks
+    os.close(theirs)
+    await asyncio.wait_for(ended.wait(), PATIENCE_SECONDS)
+    assert chunks == [b"ping"]
+    valve.close()
 
 
 async def test_a_client_that_reads_slowly_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ ROWS: Final = (
     ),
     Row("case of tool names", "any case", yes="ignored", no="matters"),
     Row("a client library", "client", notes={("axolotl", True): "for tests and scripts"}),
-    Row("OpenAPI import, mounted servers", "composition"),
+    Row("OpenAPI import, server composition", "composition"),
     Row("cached responses", "response caching", notes={("fastmcp", True): "as middleware"}),
 )
 

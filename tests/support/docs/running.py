@@ -27,8 +27,9 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def tidy(text: str) -> str:
-    """Strip trailing spaces, and empty lines at the start and end."""
-    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+    """Strip trailing spaces, empty lines at the start and end, and the watchdog's warnings on a busy machine."""
+    lines = [line.rstrip() for line in text.splitlines() if "the event loop was blocked for" not in line]
+    return "\n".join(lines).strip("\n")
 
 
 def words_of(line: str) -> tuple[dict[str, str], list[str]]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from axolotl_core.sessions import IEventStore
 from axolotl_server.stores.memory_events import MemoryEventStore
 from axolotl_server.stores.redis_events import RedisEventStore
-from axolotl_server.stores.sqlite_sessions import SqliteEventStore
+from axolotl_server.stores.sqlite_events import SqliteEventStore
 from tests.support.stores.redis_server import RedisServer, redis_client
 
 Place: TypeAlias = RedisServer | Path | None
@@ -22,7 +22,8 @@ async def opened(place: Place, max_events: int = 100, max_bytes: int = 10_000) -
     if place is None:
         yield MemoryEventStore(max_events, max_bytes)
     elif isinstance(place, Path):
-        store = SqliteEventStore(place / f"events-{next(_names)}", max_events=max_events, max_bytes=max_bytes)
+        limits = {"max_events": max_events, "max_bytes": max_bytes, "max_file_bytes": 10_000_000}
+        store = SqliteEventStore(place / f"events-{next(_names)}", **limits)
         yield store
         await store.close()
     else:

@@ -1,10 +1,13 @@
 """Session stores that processes share, in a directory or in Redis."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
+
+from redis.asyncio import Redis
 
 from axolotl_core.sessions import ISessionStore, SessionRecord
 from axolotl_server.stores.redis_sessions import RedisSessionStore
@@ -22,7 +25,8 @@ class Process:
         self.store = store
         self.heard: asyncio.Queue[bytes] = asyncio.Queue()
         self.reconnected = asyncio.Event()
-        store.open(self.heard.put_nowait, self.reconnected.set)
+        self.expired: list[str] = []
+        store.open(self.heard.put_nowait, self.reconnected.set, self.expired.extend)
 
     async def hear(self) -> bytes:
         """Wait for the next message."""
@@ -50,6 +54,27 @@ class Place:
                 store = SqliteSessionStore(self._where, **limits)
             stack.push_async_callback(store.close)
             yield Process(store)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a server that shares sessions here."""
+        if isinstance(self._where, RedisServer):
+            return {"redis": {"url": self._where.url, "prefix": self.prefix}}
+        return {"sessions": {"directory": str(self._where)}}
+
+    async def pass_time(self, seconds: float) -> None:
+        """Make all sessions older, instead of waiting."""
+        if isinstance(self._where, RedisServer):
+            async with Redis.from_url(self._where.url) as redis:
+                for key in [key async for key in redis.scan_iter(f"{self.prefix}session:*")]:
+                    if await redis.type(key) == b"zset":
+                        members: Any = await redis.zrange(key, 0, -1)
+                        for member in members:
+                            await redis.zincrby(key, -1000 * seconds, member)
+                    await redis.pexpire(key, await redis.pttl(key) - round(1000 * seconds))
+        else:
+            with closing(sqlite3.connect(self._where / "sessions.sqlite")) as database, database:
+                database.execute("update sessions set used = used - ?", (seconds,))
 
     @asynccontextmanager
     async def two(self, **limits: Any) -> AsyncIterator[tuple[ISessionStore, ISessionStore]]:
