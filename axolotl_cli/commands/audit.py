@@ -200,11 +200,12 @@ def _warnings(report: "VerificationReport") -> Iterator[str]:
 
 def _show(line: bytes, as_json: bool) -> None:
     import json
+    import sys
 
-    from axolotl_cli.text import one_line
+    from axolotl_cli.text import escape_json, one_line
 
     if as_json:
-        typer.echo(line.decode())
+        typer.echo(escape_json(line.decode()) if sys.stdout.isatty() else line.decode())
         return
     try:
         record = json.loads(line)

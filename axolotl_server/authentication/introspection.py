@@ -20,6 +20,8 @@ from axolotl_server.settings.authentication import AuthSettings
 _MAX_REFUSED: Final = 1000
 _REFUSED_SECONDS: Final = 5.0
 _MAX_WAITING: Final = 1000
+_MAX_TIME: Final = 2**53
+"""The largest time of a token, in seconds; larger numbers cannot be added to others."""
 MAX_RUNNING: Final = 20
 _MAX_SHARE: Final = 0.75
 """The share of the running queries that one sender may have, so that there is room for others at once."""
@@ -206,7 +208,7 @@ class IntrospectionVerifier(ITokenVerifier):
         now, times = self._now(), {}
         for name in ("exp", "nbf"):
             if (value := answer.get(name)) is not None:
-                if not isinstance(value, int | float) or isinstance(value, bool):
+                if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > _MAX_TIME:
                     raise InvalidToken(f"the {name} of the token is not a time")
                 times[name] = value
         if not now < times.get("exp", now + 1) + self._skew_seconds:

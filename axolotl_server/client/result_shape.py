@@ -1,5 +1,7 @@
 """The shape of results that a client relies on, checked where the server is not in this process."""
 
+import binascii
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -120,6 +122,10 @@ def check_result(method: str, result: Mapping[str, Any]) -> None:
     if shape is None or not is_final:
         return
     try:
-        msgspec.convert(result, shape)
+        found = msgspec.convert(result, shape)
+        for content in found.contents if isinstance(found, _Resource) else ():
+            b64decode(content.blob or "")
+    except binascii.Error as error:
+        raise InvalidReply(f"The result of {method} does not follow the protocol: a blob is not base64: {error}") from None
     except msgspec.ValidationError as error:
         raise InvalidReply(f"The result of {method} does not follow the protocol: {error}") from None

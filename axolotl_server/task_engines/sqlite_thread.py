@@ -88,6 +88,7 @@ class SqliteThread:
         self._loop = asyncio.get_running_loop()
         self._items: SimpleQueue[_Item | None] = SimpleQueue()
         self._opened: Future[None] = Future()
+        self._closed = False
         self._thread = threading.Thread(target=self._run, name="axolotl tasks", daemon=True)
 
     async def open(self) -> None:
@@ -97,12 +98,15 @@ class SqliteThread:
 
     async def execute(self, work: Work, *, writes: bool, atomic: bool) -> Any:
         """Run work in a transaction with others, or raise TasksUnavailable; what is `atomic` is undone if it fails."""
+        if self._closed:
+            raise TasksUnavailable("the database of tasks is closed")
         done: asyncio.Future[Any] = self._loop.create_future()
         self._items.put(_Item(work, writes, atomic, done))
         return await done
 
     async def close(self) -> None:
         """Finish what is pending, and close the file."""
+        self._closed = True
         self._items.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 

@@ -72,6 +72,7 @@ async def test_an_active_token() -> None:
         pytest.param(active(exp=1), id="expired"),
         pytest.param(active(exp="soon"), id="end-is-text"),
         pytest.param(active(exp=True), id="end-is-true"),
+        pytest.param(active(exp=10**400), id="end-is-huge"),
         pytest.param(active(nbf=2**40), id="not-yet"),
         pytest.param(active(aud="https://other.example.com"), id="for-others"),
         pytest.param(active(aud=None), id="for-nobody"),

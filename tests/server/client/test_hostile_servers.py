@@ -251,6 +251,17 @@ async def test_results_of_another_shape(content: Any) -> None:
             await call(served)
 
 
+async def test_a_blob_that_is_not_base64() -> None:
+    """A resource whose data cannot be decoded is an error of the request, not of the code that reads the data."""
+    content = {"resultType": "complete", "contents": [{"uri": "logo://axolotl", "blob": "A"}]}
+    async with (
+        hostile(lambda request: discovered(request) or http(200, JSON, result(request, content))) as served,
+        connect_url(served.url, limits=LIMITS) as client,
+    ):
+        with pytest.raises(InvalidReply, match="does not follow the protocol: a blob is not base64"):
+            await client.read_resource("logo://axolotl")
+
+
 async def test_endless_pages() -> None:
     """A list whose pages never end is left."""
     page = {"resultType": "complete", "tools": [], "nextCursor": "again"}
