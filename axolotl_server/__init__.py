@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCEPT",
+    "CANCEL",
+    "DECLINE",
     "Answer",
     "Answering",
-    "CANCEL",
     "CallOutcome",
     "Change",
     "Client",
     "ClientLimits",
-    "DECLINE",
     "DefaultHandler",
     "HttpApp",
     "HttpStatusError",

@@ -26,9 +26,3 @@ def read_sources(*patterns: str) -> Iterator[Source]:
         if TEMPLATES in file.parents:
             continue
         yield Source(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8"))
-
-
-def submodules_of(package: str) -> frozenset[str]:
-    """Name the modules and packages directly inside the package whose path is given."""
-    inside = [entry for entry in (ROOT / package).iterdir() if entry.suffix == ".py" or entry.is_dir()]
-    return frozenset(entry.stem for entry in inside if entry.stem.isidentifier() and not entry.stem.startswith("__"))

@@ -1,9 +1,8 @@
-"""The screenshots of the console in the documentation, and the sources that they were made from."""
+"""The screenshots of the console in the documentation."""
 
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from hashlib import sha256
 from itertools import cycle
 from pathlib import Path
 from typing import Final
@@ -19,8 +18,6 @@ from tests.support.servers.console_server import ConsoleServer, serving_console
 
 ROOT: Final = Path(__file__).parents[2]
 IMAGES: Final = ROOT / "docs" / "images"
-RECORD: Final = IMAGES / "console.json"
-_SOURCES: Final = (ROOT / "axolotl_server" / "console" / "page", Path(__file__), Path(shop.__file__))
 _NOW: Final = 1_790_000_000
 _SECONDS: Final = (0.0008, 0.0031, 0.0142, 0.0019, 0.0455, 0.0027)
 
@@ -57,15 +54,6 @@ class FixedClock:
         """Return a time after a duration."""
         self._elapsed += next(self._steps)
         return self._elapsed
-
-
-def sources_digest() -> str:
-    """Return a digest of everything that decides what the screenshots show."""
-    files = [file for one in _SOURCES for file in (sorted(one.iterdir()) if one.is_dir() else [one])]
-    digest = sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 async def overview(page: Page) -> None:
@@ -129,14 +117,11 @@ SHOTS: Final[Mapping[str, Shot]] = {
 
 
 async def take_all(browser: Browser) -> None:
-    """Take every screenshot, and record the sources."""
-    digests = {}
+    """Take every screenshot."""
     for name, shot in SHOTS.items():
         image = await take(browser, shot)
         (IMAGES / name).write_bytes(image)
-        digests[name] = sha256(image).hexdigest()
         print(f"docs/images/{name}: {len(image) / 1024:.0f} KiB", file=sys.stderr)
-    RECORD.write_text(json.dumps({"sources": sources_digest(), "images": digests}, indent=2) + "\n", encoding="utf-8")
 
 
 async def take(browser: Browser, shot: Shot) -> bytes:
