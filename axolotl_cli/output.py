@@ -6,6 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import typer
 from rich import box
 from rich.console import Console, RenderableType
@@ -39,7 +40,7 @@ def plain(text: str, style: str = "") -> Text:
 
 def print_json(value: Any) -> None:
     """Print JSON, with colors on a terminal; control characters are escaped in the way of JSON."""
-    text = escape_json(json.dumps(value, indent=2, ensure_ascii=False))
+    text = escape_json(json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False))
     console = Console()
     if console.is_terminal:
         console.print(JSONHighlighter()(text), soft_wrap=True)  # print_json would undo the escapes

@@ -14,8 +14,8 @@ JsonSchema: TypeAlias = dict[str, Any]
 _CACHE_SIZE: Final = 4096
 _MAX_INLINED_SCHEMAS: Final = 10_000
 _DEFINITION_PREFIX: Final = "#/$defs/"
-_SCHEMA_MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "definitions"})
-_DATA: Final = frozenset({"const", "default", "enum", "examples"})
+_SCHEMA_MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "definitions", "$defs"})
+_DATA: Final = frozenset({"const", "default", "dependentRequired", "enum", "examples"})
 _ANNOTATIONS: Final = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
 )
@@ -147,6 +147,22 @@ def wrapped(schema: JsonSchema) -> JsonSchema:
     outer: JsonSchema = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     outer["x-fastmcp-wrap-result"] = True
     return outer if definitions is None else {**outer, "$defs": definitions}
+
+
+def subschemas(schema: Any) -> Iterator[JsonSchema]:
+    """Find all schemas in a schema that are objects, the outermost first."""
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting.extend(node)
+        elif isinstance(node, dict):
+            yield node
+            for key, value in node.items():
+                if key in _SCHEMA_MAPS and isinstance(value, dict):
+                    waiting.extend(value.values())
+                elif key not in _DATA and not key.startswith("x-"):
+                    waiting.append(value)
 
 
 def inlined(schema: JsonSchema) -> JsonSchema:

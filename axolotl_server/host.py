@@ -241,8 +241,6 @@ class ServerHost:
         for catalogue in (self.catalogue, self.prompts, self.resources, self.templates, self.skills):
             if catalogue is not None:
                 self._undo.callback(catalogue.close)
-        if assembly.contract is not None:
-            self._undo.callback(assembly.contract.close)
         self._announce(assembly.subscriptions)
         self._watch_loop()
         if self.observation is not None:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import typer
 
-from axolotl_cli.contract.sources import Baseline, CodePlace, FrozenCode
+from axolotl_cli.contract.sources import Baseline
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.output import show, table
 from axolotl_cli.text import number, one_line
@@ -47,7 +47,6 @@ class Comparison(NamedTuple):
     lock: Lock
     """The contract of the code."""
     changes: Sequence[ContractChange]
-    places: dict[tuple[str, str], CodePlace]
     is_stale: bool = False
 
     @property
@@ -70,14 +69,9 @@ class Comparison(NamedTuple):
         return ExitCode.RISKY if summary.risky else ExitCode.DONE
 
 
-def compare(old: Baseline, code: FrozenCode) -> Comparison:
+def compare(old: Baseline, code: Lock) -> Comparison:
     """Compare the code with a contract."""
-    changes = [] if old.digest == code.lock.digest else compare_locks(old.lock, code.lock)
-    if not changes and old.digest is not None and old.digest not in (old.lock.digest, code.lock.digest):
-        message = "the digest that the server publishes differs, but its lists do not show how"
-        digests = old.digest, code.lock.digest
-        changes = [ContractChange(Impact.RISKY, "terms-unknown", "server", old.name, "", message, *digests, None, True)]
-    return Comparison(old.name, code.lock, changes, code.places)
+    return Comparison(old.name, code, compare_locks(old.lock, code))
 
 
 def print_changes(comparison: Comparison) -> None:
@@ -112,8 +106,3 @@ def _evidence(evidence: Any) -> str:
         return "–"
     text = msgspec.json.encode(evidence, order="sorted").decode()
     return text if len(text) <= _MAX_EVIDENCE else f"{text[:_MAX_EVIDENCE]}…"
-
-
-def as_json(comparison: Comparison) -> Any:
-    """Return the report as plain JSON values."""
-    return msgspec.to_builtins(comparison.report)

@@ -12,18 +12,17 @@ from axolotl_cli.logs import start_logging
 from axolotl_cli.options import RemoteOptions
 from axolotl_cli.text import report
 from axolotl_core.contract.lock import Lock, make_lock
-from axolotl_core.protocol.versions import STATELESS_REVISIONS
 from axolotl_server.client.client import Client
 from axolotl_server.client.outcomes import RemoteError
-from axolotl_server.methods.lifecycle import CONTRACT_KEY, SKILLS_EXTENSION
+from axolotl_server.methods.lifecycle import SKILLS_EXTENSION
 
 _MAX_PAGES: Final = 1000
 _SECONDS: Final = 60.0
 """How long reading the lists of a server may take."""
 
 
-def lock_of_server(url: str, token_variable: str | None) -> tuple[Lock, str | None]:
-    """Read the lists of a server; return also the digest that it publishes.
+def lock_of_server(url: str, token_variable: str | None) -> Lock:
+    """Read the lists of a server.
 
     Raises ConfigurationError if something on the command line is not usable, and ends the command if the server does
     not answer.
@@ -38,7 +37,7 @@ def lock_of_server(url: str, token_variable: str | None) -> tuple[Lock, str | No
         raise typer.Exit(ExitCode.UNREACHABLE) from None
 
 
-async def _read(client: Client) -> tuple[Lock, str | None]:
+async def _read(client: Client) -> Lock:
     async with asyncio.timeout(_SECONDS):
         capabilities = (await client.describe()).capabilities
 
@@ -50,8 +49,7 @@ async def _read(client: Client) -> tuple[Lock, str | None]:
         prompts = await listed("prompts", client.list_prompts)
         has_skills = SKILLS_EXTENSION in capabilities.get("extensions", {})
         skills = [(one, None) for one in await _skills(client)] if has_skills else []
-        lock = make_lock(await listed("tools", client.list_tools), prompts, [*resources, *templates], skills)
-        return lock, await _published_digest(client)
+        return make_lock(await listed("tools", client.list_tools), prompts, [*resources, *templates], skills)
 
 
 async def _skills(client: Client) -> list[dict[str, Any]]:
@@ -64,11 +62,3 @@ async def _skills(client: Client) -> list[dict[str, Any]]:
             break
         params = {"cursor": page["nextCursor"]}
     return found
-
-
-async def _published_digest(client: Client) -> str | None:
-    if client.revision not in {revision.name for revision in STATELESS_REVISIONS}:
-        return None
-    meta = (await client.request("server/discover", {})).get("_meta", {})
-    digest = meta.get(CONTRACT_KEY)
-    return digest if isinstance(digest, str) else None

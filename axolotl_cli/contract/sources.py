@@ -1,18 +1,15 @@
 """Sources of contracts: the code of a target, lock files, revisions in git, and running servers."""
 
-import inspect
-import os
 import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from axolotl_cli.runtime import with_host
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.contract.lock import LOCK_FILE, Lock, read_lock
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.contract import lock_of, read_lock_file
 
@@ -21,49 +18,13 @@ _REVISION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@{}^~+-]*")
 """Names, abbreviated hashes and expressions such as `HEAD~2` or `main@{1}`; nothing that git reads as an option."""
 
 
-class CodePlace(NamedTuple):
-    """Where a feature is defined, relative to the current directory."""
-
-    path: str
-    line: int
-
-
-class FrozenCode(NamedTuple):
-    """The contract of the code, and where its features are defined, by kind and name."""
-
-    lock: Lock
-    places: dict[tuple[str, str], CodePlace]
-
-
-def freeze_code(target: ChosenTarget) -> FrozenCode:
+def freeze_code(target: ChosenTarget) -> Lock:
     """Start the server of a target and freeze all its features."""
 
-    async def work(host: ServerHost) -> FrozenCode:
-        return FrozenCode(lock_of(host.assembly), _places(host))
+    async def work(host: ServerHost) -> Lock:
+        return lock_of(host.assembly)
 
     return with_host(target, work)
-
-
-def _places(host: ServerHost) -> dict[tuple[str, str], CodePlace]:
-    catalogues: dict[str, tuple[Catalogue[Any, Any], ...]] = {
-        "tools": (host.catalogue,),
-        "prompts": (host.prompts,),
-        "resources": (host.resources, host.templates),
-    }
-    specs = ((kind, one.spec) for kind, listed in catalogues.items() for each in listed for one in each.bindings())
-    places = {(kind, spec.name): _place_of(spec.feature) for kind, spec in specs}
-    return {key: place for key, place in places.items() if place is not None}
-
-
-def _place_of(feature: Any) -> CodePlace | None:
-    """Find the class or function of a feature, if it is in the current directory."""
-    code = inspect.unwrap(getattr(feature, "function", None) or type(feature))
-    try:
-        path = os.path.relpath(inspect.getsourcefile(code) or "")
-        line = inspect.getsourcelines(code)[1]
-    except (OSError, TypeError, ValueError):
-        return None
-    return None if path.startswith("..") else CodePlace(Path(path).as_posix(), max(line, 1))
 
 
 class Baseline(NamedTuple):
@@ -71,12 +32,10 @@ class Baseline(NamedTuple):
 
     name: str
     lock: Lock
-    digest: str | None
-    """The digest of the whole contract, of which the lists of a server show only a part; None if it is unknown."""
 
     def select(self, toolsets: Sequence[str]) -> "Baseline":
         """Leave out the features of other tool sets."""
-        return self._replace(lock=self.lock.select(toolsets), digest=None) if toolsets else self
+        return self._replace(lock=self.lock.select(toolsets))
 
 
 def read_baseline(source: str, directory: Path, token_variable: str | None = None) -> Baseline:
@@ -89,10 +48,10 @@ def read_baseline(source: str, directory: Path, token_variable: str | None = Non
     elif source.startswith(("http://", "https://")):
         from axolotl_cli.contract.server_lists import lock_of_server
 
-        return Baseline(source, *lock_of_server(source, token_variable))
+        return Baseline(source, lock_of_server(source, token_variable))
     else:
         lock = read_lock_file(directory / source)
-    return Baseline(source, lock, lock.digest)
+    return Baseline(source, lock)
 
 
 def _of_revision(revision: str) -> Lock:

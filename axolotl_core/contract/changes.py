@@ -40,55 +40,13 @@ class ContractChange(msgspec.Struct, frozen=True, rename={"impact": "class"}):
         return f"{self.kind.removesuffix('s')} {self.feature}: {self.message}"
 
 
-SCHEMA_RULES: Final = {
-    "property-added": "An optional property was added",
+RULES: Final = {
+    "property-added": "A property was added",
     "property-removed": "A property was removed",
-    "property-required-added": "A required property was added",
-    "property-required": "A property became required",
-    "property-optional": "A property became optional",
-    "object-opened": "Unknown properties are allowed now",
-    "object-closed": "Unknown properties are no longer allowed",
-    "type-widened": "More types are allowed",
-    "type-narrowed": "Fewer types are allowed",
-    "type-changed": "Other types are allowed",
-    "null-allowed": "Null is allowed now",
-    "null-refused": "Null is no longer allowed",
-    "enum-grown": "More values are allowed",
-    "enum-shrunk": "Fewer values are allowed",
-    "enum-changed": "Other values are allowed",
-    "bound-widened": "A bound was widened",
-    "bound-tightened": "A bound was tightened",
-    "multiple-widened": "More multiples are allowed",
-    "multiple-tightened": "Fewer multiples are allowed",
-    "multiple-changed": "Other multiples are allowed",
-    "pattern-added": "A pattern was added",
-    "pattern-dropped": "A pattern was dropped",
-    "pattern-changed": "A pattern was changed",
-    "format-added": "A format was added",
-    "format-dropped": "A format was dropped",
-    "format-changed": "A format was changed",
-    "branch-added": "An alternative was added",
-    "branch-removed": "An alternative was removed",
-    "value-constrained": "A value that could be anything is constrained now",
-    "value-freed": "A value can be anything now",
-    "constraint-added": "A constraint was added",
-    "constraint-dropped": "A constraint was dropped",
-    "constraint-changed": "A constraint was changed",
-    "header-changed": "The HTTP header that repeats an argument was changed",
-    "default-changed": "A default was changed",
-    "text-changed": "A title, a description or examples were changed",
-    "keyword-changed": "A keyword without an effect on validation was changed",
-    "deprecation-changed": "A value was deprecated, or no longer is",
-    "schema-rewritten": "The schema was rewritten and allows the same values as before, or some in the right direction",
-    "values-changed": "The schema allows other values in a way that no other rule describes",
-    "schema-undecided": "The schemas differ, and it could not be decided how",
-}
-"""The rules about schemas, with what they find."""
-
-FEATURE_RULES: Final = {
+    "values-changed": "Other values are allowed",
+    "text-changed": "A title, a description, a default or another keyword without an effect on validation was changed",
     "feature-added": "A feature was added",
     "feature-removed": "A feature was removed",
-    "feature-renamed": "A feature was removed, and one with the same schemas was added",
     "name-case-changed": "The case of a name was changed",
     "output-schema-added": "An output schema was added",
     "output-schema-removed": "The output schema was removed",
@@ -113,11 +71,8 @@ FEATURE_RULES: Final = {
     "variables-changed": "The variables of a resource template were changed",
     "cache-hint-changed": "The time that clients may cache the contents was changed",
     "skill-changed": "The files of a skill were changed",
-    "terms-unknown": "The limits, scopes or tool sets of a running server differ, which its lists do not show",
 }
-"""The rules about features, with what they find."""
-
-RULES: Final = {**SCHEMA_RULES, **FEATURE_RULES}
+"""The rules, with what they find."""
 
 
 def worst(impacts: "list[Impact]") -> Impact:

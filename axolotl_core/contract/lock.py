@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from axolotl_core.contract.normal_form import references_in
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import is_within_toolset
 from axolotl_core.protocol.wire import encode_sorted
+from axolotl_core.schema import subschemas
 
 LOCK_FILE: Final = "axolotl.lock.json"
 FORMAT: Final = 1
@@ -29,63 +29,6 @@ class Terms(msgspec.Struct, frozen=True):
     scopes: Iterable[str]
     toolset: str | None
     requires_approval: bool = False
-
-
-class _ToolEntry(msgspec.Struct, forbid_unknown_fields=True):
-    description: str
-    input: dict[str, Any]
-    digest: str
-    limits: dict[str, Any]
-    requires_approval: bool
-    scopes: list[str]
-    toolset: str | None
-    title: str | None = None
-    annotations: dict[str, Any] = {}
-    output: dict[str, Any] | None = None
-    page: str | None = None
-
-
-class _Argument(msgspec.Struct, forbid_unknown_fields=True):
-    required: bool
-    description: str | None = None
-    title: str | None = None
-
-
-class _PromptEntry(msgspec.Struct, forbid_unknown_fields=True):
-    arguments: dict[str, _Argument]
-    description: str
-    limits: dict[str, Any]
-    scopes: list[str]
-    toolset: str | None
-    title: str | None = None
-
-
-class _ResourceEntry(msgspec.Struct, forbid_unknown_fields=True):
-    kind: str
-    name: str
-    description: str
-    limits: dict[str, Any]
-    scopes: list[str]
-    toolset: str | None
-    title: str | None = None
-    mimeType: str | None = None
-    annotations: dict[str, Any] = {}
-    cache: dict[str, Any] | None = None
-
-
-class _SkillEntry(msgspec.Struct, forbid_unknown_fields=True):
-    digest: str
-    scopes: list[str]
-    toolset: str | None
-
-
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
-    digest: str
-    format: int
-    tools: dict[str, _ToolEntry]
-    prompts: dict[str, _PromptEntry]
-    resources: dict[str, _ResourceEntry]
-    skills: dict[str, _SkillEntry]
 
 
 class Lock(msgspec.Struct, dict=True):
@@ -152,15 +95,12 @@ def read_lock(text: str | bytes, where: str) -> Lock:
                 f"{where} has the format {document['format']!r}, but this version of Axolotl reads format {FORMAT}: "
                 "write it again with axolotl contract freeze"
             )
-        msgspec.convert(document, _Document)
+        lock = msgspec.convert(document, Lock)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(
             f"{where} is not a lock file: {error}; write it again with axolotl contract freeze"
         ) from None
-    digest = document.pop("digest")
-    del document["format"]
-    lock = Lock(**document)
-    if lock.digest != digest:
+    if document != lock.document:
         raise ConfigurationError(
             f"{where} was changed after it was written, because its digest does not match: write it again with "
             "axolotl contract freeze"
@@ -193,7 +133,9 @@ def make_lock(
 
 def _external_references(name: str, entry: Entry) -> Iterator[str]:
     for side in ("input", "output"):
-        for reference in dict.fromkeys(references_in(entry.get(side))):
+        nodes = list(subschemas(entry.get(side)))
+        references = [node[key] for key in ("$ref", "$dynamicRef", "$recursiveRef") for node in nodes if key in node]
+        for reference in dict.fromkeys(map(str, references)):
             if not reference.startswith("#"):
                 yield (
                     f"Tool {name!r}: the {side} schema refers to {reference}, which can change without notice: copy "

@@ -7,8 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from axolotl_core.contract.changes import ContractChange, Impact
 from axolotl_core.contract.lock import Entry, Lock
-from axolotl_core.contract.normal_form import sort_key
-from axolotl_core.contract.schema_diff import compare_schemas
+from axolotl_core.contract.schema_compare import compare_schemas
 from axolotl_core.schema import JsonSchema, wrapped
 
 Found: TypeAlias = Iterator[ContractChange]
@@ -67,17 +66,6 @@ class _Comparison:
         if self._kind == "resources":
             message = "the variables were changed, {} is {} now"
             yield "variables-changed", _B, lambda uri: _VARIABLE.sub("{}", uri) if "{" in uri else None, message
-        if self._kind != "skills":
-            yield "feature-renamed", _B, self._shape, "{} was removed, and may have been renamed to {}"
-
-    def _shape(self, name: str) -> bytes | None:
-        """Return what a feature keeps when it is renamed."""
-        entry = self._old.get(name) or self._new[name]
-        if self._kind == "tools":
-            return sort_key([entry["input"], entry.get("output")])
-        if self._kind == "prompts":
-            return sort_key(entry["arguments"]) if entry["arguments"] else None
-        return entry["name"].encode() or None
 
     def _change(self, impact: Impact, rule: str, name: str, pointer: str, *what: Any) -> ContractChange:
         """Make a change from a message, the old value and the new one."""
@@ -160,11 +148,8 @@ class _Comparison:
             yield from self._compare_schema(name, "output", *_equally_wrapped(before, after))
 
     def _compare_schema(self, name: str, side: Any, old: JsonSchema, new: JsonSchema) -> Found:
-        for one in compare_schemas(old, new, side):
-            found = one.difference
-            place = f"/{side}{found.pointer}"
-            what = (found.message, found.old, found.new, one.evidence, one.undecided)
-            yield ContractChange(one.impact, found.rule, self._kind, name, place, *what)
+        for impact, rule, pointer, *what in compare_schemas(old, new, side):
+            yield ContractChange(impact, rule, self._kind, name, f"/{side}{pointer}", *what)
 
     def _compare_hints(self, name: str, old: Entry, new: Entry) -> Found:
         effective = [{**_PROTOCOL_HINTS, **one} for one in (old, new)]

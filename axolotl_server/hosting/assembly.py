@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
     from axolotl_server.authorization.guard import Guard, ResourceWatch
     from axolotl_server.console.console import Console
-    from axolotl_server.hosting.contract import PublishedContract
     from axolotl_server.observation.observation import Observation
     from axolotl_server.quotas import RequestQuotas
     from axolotl_server.skills.skill_methods import SkillCatalogue
@@ -297,15 +296,6 @@ class ServerAssembly:
         audience_of = None if self.watch is None else self.watch.audience_of
         limits = self.settings.subscriptions
         return Subscriptions(limits.maximum, audience_of, limits.maximum_per_principal)
-
-    @cached_property
-    def contract(self) -> "PublishedContract | None":
-        """The contract that clients can compare with their own, if it is published."""
-        if not self.settings.server.publish_contract:
-            return None
-        from axolotl_server.hosting.contract import PublishedContract
-
-        return PublishedContract(self)
 
     @cached_property
     def eras(self) -> Eras:

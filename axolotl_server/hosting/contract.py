@@ -1,9 +1,8 @@
-"""The contract of a server: the lock of its features, and the digest that it publishes."""
+"""The contract of a server: the lock of its features."""
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,8 +16,6 @@ from axolotl_server.layers.approval import ApprovalLayer
 
 if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly
-
-_log: Final = logging.getLogger("axolotl")
 
 
 def lock_of(assembly: "ServerAssembly") -> Lock:
@@ -82,35 +79,3 @@ def _terms(binding: Binding[FeatureSpec]) -> Terms:
     }
     requires_approval = any(isinstance(layer, ApprovalLayer) for layer in binding.layers)
     return Terms(limits, spec.feature.scopes, spec.toolset, requires_approval)
-
-
-class PublishedContract:
-    """The digest of the contract, which is made again after features were added or removed."""
-
-    def __init__(self, assembly: "ServerAssembly") -> None:
-        """Make the digest of the features at the start, or raise ConfigurationError."""
-        self._assembly = assembly
-        self._digest: str | None = lock_of(assembly).digest
-        self._is_current = True
-        registries = (assembly.registry, assembly.prompt_registry, assembly.resource_registry)
-        self._stops = [registry.on_change(self._forget) for registry in registries]
-
-    def close(self) -> None:
-        """Stop watching the registries, which may belong to the container."""
-        while self._stops:
-            self._stops.pop()()
-
-    def _forget(self) -> None:
-        self._is_current = False
-
-    @property
-    def digest(self) -> str | None:
-        """The digest; None if the features that were added later have no contract."""
-        if not self._is_current:
-            self._is_current = True
-            try:
-                self._digest = lock_of(self._assembly).digest
-            except ConfigurationError as error:
-                self._digest = None
-                _log.warning("the contract cannot be published: %s", error)
-        return self._digest

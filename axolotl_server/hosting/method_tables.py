@@ -33,7 +33,7 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
     settings, roles = assembly.settings, assembly.roles
     capabilities = capabilities_of(roles.offers, roles.extensions, roles.tools)
     shared = _shared(assembly, capabilities)
-    handshake = Handshake(settings.server, capabilities, assembly.contract)
+    handshake = Handshake(settings.server, capabilities)
     stateful = {**shared, "initialize": handshake.initialize, "ping": ping, "logging/setLevel": set_level}
     requested, directed = _tasks(assembly) if runs_tasks(roles.tools) else ({}, None)
     stateless = _stateless(assembly, shared, capabilities, directed)
@@ -129,7 +129,7 @@ def _stateless(
     limits = assembly.settings.subscriptions
     watched = ("resources/subscribe", "resources/unsubscribe")
     methods = {name: method for name, method in shared.items() if name not in watched}
-    methods["server/discover"] = Discovery(assembly.settings.server, capabilities, assembly.contract).discover
+    methods["server/discover"] = Discovery(assembly.settings.server, capabilities).discover
     readable_uris = None if assembly.watch is None else assembly.watch.readable_uris
     listening = SubscriptionMethods(assembly.subscriptions, capabilities, limits, tasks, readable_uris)
     methods["subscriptions/listen"] = listening.listen

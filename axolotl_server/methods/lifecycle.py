@@ -1,7 +1,7 @@
 """The handshake, discovery, `ping`, `logging/setLevel`, and the capabilities of the server."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from axolotl_core.content import APP_EXTENSION
 from axolotl_core.errors import InvalidParams
@@ -17,9 +17,6 @@ from axolotl_server.messages.params import InitializeParams, LevelParams, read_p
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerIdentity
 
-if TYPE_CHECKING:
-    from axolotl_server.hosting.contract import PublishedContract
-
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 """The extension that adds tasks to the stateless revision."""
 
@@ -28,8 +25,6 @@ SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
 
 _STATELESS_EXTENSIONS: Final = frozenset({SKILLS_EXTENSION, TASKS_EXTENSION})
 
-CONTRACT_KEY: Final = "axolotl/contract"
-"""The member of `_meta` with the digest of the contract."""
 
 TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 """The capability of the revision that has tasks without an extension."""
@@ -90,12 +85,9 @@ async def ping(request: Request) -> bytes:
 class Handshake:
     """`initialize`: agrees on a revision with a client."""
 
-    def __init__(
-        self, settings: ServerIdentity, capabilities: Mapping[str, Any], contract: "PublishedContract | None" = None
-    ) -> None:
+    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
         self._settings = settings
         self._capabilities = capabilities
-        self._contract = contract
         self.eras: Eras
         """Set when all eras are made; each of them has this method in its table."""
 
@@ -125,8 +117,6 @@ class Handshake:
         }
         if self._settings.instructions is not None:
             result["instructions"] = self._settings.instructions
-        if self._contract is not None and self._contract.digest is not None:
-            result["_meta"] = {CONTRACT_KEY: self._contract.digest}
         return encode(result)
 
     def _capabilities_in(self, revision: Revision) -> Mapping[str, Any]:
@@ -144,10 +134,7 @@ class Handshake:
 class Discovery:
     """`server/discover`: tells a stateless client what the server offers."""
 
-    def __init__(
-        self, settings: ServerIdentity, capabilities: Mapping[str, Any], contract: "PublishedContract | None" = None
-    ) -> None:
-        self._contract = contract
+    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
         result: dict[str, Any] = {
             "supportedVersions": [revision.name for revision in STATELESS_REVISIONS],
             "capabilities": capabilities,
@@ -157,8 +144,4 @@ class Discovery:
         self._head = encode(result)[:-1]
 
     async def discover(self, request: Request) -> bytes:
-        digest = None if self._contract is None else self._contract.digest
-        tail = request.era.list_tail
-        if digest is not None:
-            tail = b"%b,%b:%b}}" % (tail.removesuffix(b"}}"), encode(CONTRACT_KEY), encode(digest))
-        return self._head + tail
+        return self._head + request.era.list_tail

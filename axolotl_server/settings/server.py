@@ -52,8 +52,6 @@ class ServerIdentity(Section):
     """Icons that clients can show."""
     instructions: str | None = None
     """Instructions for models that use the server."""
-    publish_contract: bool = False
-    """Whether clients receive the digest of the contract, in `_meta["axolotl/contract"]`."""
 
 
 class RedisSettings(Section):

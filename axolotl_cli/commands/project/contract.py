@@ -1,6 +1,5 @@
 """`axolotl contract`: a lock file with everything that callers rely on, and changes against it."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -8,7 +7,7 @@ import typer
 
 from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import EnvFile, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.contract.change_report import Comparison
@@ -18,19 +17,10 @@ contract = typer.Typer(
 )
 
 
-class ContractFormat(StrEnum):
-    """The formats of a report."""
-
-    TABLE = "table"
-    JSON = "json"
-    SARIF = "sarif"
-
-
 TokenName = Annotated[
     str | None,
     typer.Option("--token-env", metavar="NAME", help="URL: the environment variable with the token to send."),
 ]
-Format = Annotated[ContractFormat, typer.Option("--format", help="The format of the report.")]
 _SOURCE: Final = "a lock file, git:REV for the lock file of a revision, or the URL of a server"
 
 
@@ -62,7 +52,7 @@ def freeze(
     from axolotl_core.contract.lock import LOCK_FILE
 
     path = Path(LOCK_FILE) if output is None else here / output
-    lock = freeze_code(chosen).lock
+    lock = freeze_code(chosen)
     changed = _write(path, lock.text)
     counts = {kind.removesuffix("s"): len(entries) for kind, entries in lock.kinds.items()}
     typer.echo(f"{path}: {', '.join(counted(counts))}, {'written' if changed else 'unchanged'}")
@@ -92,7 +82,7 @@ def diff(
         typer.Option("--against", metavar="SOURCE", help=f"Compare with {_SOURCE}. Defaults to axolotl.lock.json."),
     ] = None,
     token_env: TokenName = None,
-    report_format: Format = ContractFormat.TABLE,
+    as_json: AsJson = False,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
     settings: SettingsFile = None,
@@ -113,7 +103,7 @@ def diff(
 
     old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here, token_env)
     comparison = compare(old.select(chosen.toolsets), freeze_code(chosen))
-    _print(comparison, report_format)
+    _print(comparison, as_json)
     raise typer.Exit(comparison.code)
 
 
@@ -129,7 +119,7 @@ def check(
         bool, typer.Option("--allow-risky", help="Accept risky changes, except those that could not be decided.")
     ] = False,
     token_env: TokenName = None,
-    report_format: Format = ContractFormat.TABLE,
+    as_json: AsJson = False,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
     settings: SettingsFile = None,
@@ -151,8 +141,8 @@ def check(
     lock = read_baseline(LOCK_FILE, Path.cwd()).select(chosen.toolsets)
     old = lock if base is None else read_baseline(base, here, token_env).select(chosen.toolsets)
     code = freeze_code(chosen)
-    comparison = compare(old, code)._replace(is_stale=lock.lock.digest != code.lock.digest)
-    _print(comparison, report_format)
+    comparison = compare(old, code)._replace(is_stale=lock.lock.digest != code.digest)
+    _print(comparison, as_json)
     if comparison.is_stale:
         from axolotl_cli.text import report as report_problem
 
@@ -163,15 +153,11 @@ def check(
     raise typer.Exit(ExitCode.DONE if is_accepted else comparison.code)
 
 
-def _print(comparison: "Comparison", report_format: ContractFormat) -> None:
-    from axolotl_cli.contract.change_report import as_json, print_changes
+def _print(comparison: "Comparison", as_json: bool) -> None:
+    from axolotl_cli.contract.change_report import print_changes
     from axolotl_cli.output import print_json
 
-    if report_format is ContractFormat.TABLE:
-        print_changes(comparison)
-    elif report_format is ContractFormat.JSON:
-        print_json(as_json(comparison))
+    if as_json:
+        print_json(comparison.report)
     else:
-        from axolotl_cli.contract.sarif import as_sarif
-
-        print_json(as_sarif(comparison))
+        print_changes(comparison)

@@ -143,7 +143,7 @@ def test_the_table_shows_place_and_evidence(cli: CommandLine, shop: Shop) -> Non
     shop.change(number="str")
     row = cli("contract", "diff").stdout.splitlines()[2]
     assert row.split("   ")[0].strip() == "breaking"
-    for part in ("tool track", "/input/properties/number/type", "type: integer → string", '{"properties":{"number":'):
+    for part in ("tool track", "/input/properties/number", 'type "integer" → "string"', '{"type":"integer"}'):
         assert part in row
 
 
@@ -219,9 +219,9 @@ def test_the_report_as_json_follows_its_schema(cli: CommandLine, shop: Shop) -> 
     assert published == msgspec.json.schema(ContractReport), f"write it again: {Path(__file__).name}"
     cli("contract", "freeze")
     shop.change(number="str", timeout=10)
-    report = json.loads(cli("contract", "diff", "--format", "json").stdout)
+    report = json.loads(cli("contract", "diff", "--json").stdout)
     jsonschema_rs.validate(published, report)
     assert report["summary"] == {"breaking": 1, "risky": 1, "compatible": 0, "undecided": 0}
     assert [change["class"] for change in report["changes"]] == ["breaking", "risky"]
-    assert report["changes"][0]["rule"] == "type-changed"
+    assert report["changes"][0]["rule"] == "values-changed"
     assert (report["changes"][1]["old"], report["changes"][1]["new"]) == (30.0, 10.0)

@@ -9,14 +9,12 @@ from tests.cli.conftest import CommandLine
 from tests.cli.contract.test_contract_command import Shop
 from tests.support.clients.http_process import http_process
 
-OPEN = 'target = "shop.py"\n[server]\npublish_contract = {}\n'
-
 
 @pytest.fixture
 def shop(cli: CommandLine) -> Shop:
     """Write a project without a policy to the directory of the commands."""
     made = Shop(cli)
-    cli.write("axolotl.toml", OPEN.format("false"))
+    cli.write("axolotl.toml", 'target = "shop.py"\n')
     return made
 
 
@@ -37,18 +35,6 @@ def test_what_lists_show_is_compared(cli: CommandLine, shop: Shop, url: str) -> 
     answer = cli("contract", "diff", "--against", url)
     assert answer.code == 1
     assert answer.stdout.splitlines()[-1] == f"1 breaking change, 1 risky change against {url}"
-
-
-@pytest.mark.slow
-def test_a_published_digest_shows_that_limits_differ(cli: CommandLine, shop: Shop, tmp_path: Path) -> None:
-    """If only the digest differs, the change is risky and undecided."""
-    cli.write("axolotl.toml", OPEN.format("true"))
-    with http_process(str(tmp_path / "shop.py"), "--settings", str(tmp_path / "axolotl.toml")) as url:
-        assert cli("contract", "diff", "--against", url).code == 0
-        shop.change(timeout=10)
-        answer = cli("contract", "diff", "--against", url)
-    assert answer.code == 4
-    assert "the digest that the server publishes differs" in answer.stdout
 
 
 def test_a_server_that_does_not_answer(cli: CommandLine, shop: Shop) -> None:

@@ -35,11 +35,11 @@ def test_a_lock_is_read_as_it_was_written() -> None:
         ("{", "is not a lock file: Input data was truncated"),
         ("[]", "is not a lock file: Expected `object`"),
         ('{"format": 2}', "has the format 2, but this version of Axolotl reads format 1"),
-        ("{}", "is not a lock file: Object missing required field `digest`"),
+        ("{}", "was changed after it was written"),
         ("<<<<<<< HEAD\n{}", "is not a lock file"),
         ("[" * 100_000, "is not a lock file"),
         (lock().text.replace("Measure.", "Count."), "was changed after it was written"),
-        (lock().text.replace('"format"', '"more": 1, "format"'), "unknown field `more`"),
+        (lock().text.replace('"format"', '"more": 1, "format"'), "was changed after it was written"),
     ],
 )
 def test_what_is_not_a_lock_is_refused(text: str, problem: str) -> None:

@@ -1,18 +1,15 @@
-"""`server.publish_contract`: the digest of the contract in the answers that describe a server."""
+"""The contract of a server, as it is frozen."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from axolotl_core import Approval, ConfigurationError, ITool, NoArguments, ToolContext
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.contract import lock_of
-from tests.support.peers.memory_peer import Peer, container_with
+from tests.support.peers.memory_peer import container_with
 from tests.support.tools import Echo
-
-KEY: Final = "axolotl/contract"
-PUBLISHED: Final = {"server": {"publish_contract": True}}
 
 
 class Foreign(ITool[NoArguments, str]):
@@ -35,40 +32,11 @@ class Approved(Echo):
     requires_approval = Approval()
 
 
-async def digests_of(host: ServerHost) -> list[Any]:
-    """Give the digests that a stateless client and one with a handshake receive."""
-    discovered = (await Peer(host).result("server/discover"))["_meta"].get(KEY)
-    shaken = (await Peer(host).shake_hands()).handshake.get("_meta", {}).get(KEY)
-    return [discovered, shaken]
-
-
-async def test_clients_receive_the_digest() -> None:
-    """Both kinds of clients receive the digest of the lock, and a new one after a change of the features."""
-    async with ServerHost(container_with([Echo()]), flags=PUBLISHED) as host:
-        first = lock_of(host.assembly).digest
-        assert await digests_of(host) == [first, first]
-        host.registry.register(Approved())
-        second = lock_of(host.assembly).digest
-        assert second != first
-        assert await digests_of(host) == [second, second]
-        host.registry.unregister("approved")
-        assert await digests_of(host) == [first, first]
-
-
-async def test_nothing_is_published_by_default() -> None:
-    """Without the setting, answers have no digest."""
-    async with ServerHost(container_with([Echo()])) as host:
-        assert await digests_of(host) == [None, None]
-        assert host.assembly.contract is None
-
-
-async def test_a_schema_elsewhere_cannot_be_published() -> None:
-    """A server whose schemas refer to other documents does not start; if one is added later, no digest is sent."""
-    with pytest.raises(ConfigurationError, match=r"refers to https://example\.com/order\.json"):
-        await ServerHost(container_with([Foreign()]), flags=PUBLISHED).start()
-    async with ServerHost(container_with([Echo()]), flags=PUBLISHED) as host:
-        host.registry.register(Foreign())
-        assert await digests_of(host) == [None, None]
+async def test_a_schema_elsewhere_cannot_be_frozen() -> None:
+    """A schema that refers to another document can change without notice."""
+    async with ServerHost(container_with([Foreign()])) as host:
+        with pytest.raises(ConfigurationError, match=r"refers to https://example\.com/order\.json"):
+            lock_of(host.assembly)
 
 
 async def test_a_skill_is_frozen_as_a_whole(tmp_path: Path) -> None:
