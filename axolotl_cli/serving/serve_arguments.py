@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -51,6 +52,10 @@ class ServeArguments(NamedTuple):
         import_dependency_injector()
         from axolotl_cli.target import STARTER
 
+        if self.demo and find_spec("pathspec") is None:
+            from axolotl_core.errors import ConfigurationError
+
+            raise ConfigurationError.missing_extra("--demo", "examples")
         target = STARTER if self.demo else self.target
         flags: dict[str, Any] = {"http": self._http} if self._http else {}
         if self.log_level is not None:

@@ -88,7 +88,5 @@ def test_a_start_over_http_loads_little() -> None:
                 process.send_signal(signal.SIGINT)
     own, libraries = modules_of(b"".join(lines).decode())
     assert "uvicorn" in libraries
-    assert libraries.isdisjoint({"click", "multiprocessing", "watchfiles"})  # of uvicorn's command line
-    assert libraries.isdisjoint({"pickle", "socketserver", "stringprep"})  # of logging.config, and of host names
     assert len(own) <= 175
     assert libraries.isdisjoint(RARE), libraries & RARE

@@ -2,8 +2,6 @@
 
 import inspect
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -80,21 +78,3 @@ def test_every_attribute_of_a_request_has_a_default() -> None:
     attributes = set(re.findall(r"self\.(\w+)(?::[^=]+)? = ", initializer)) - {"access_logger"}
     assert attributes
     assert {name for name in attributes if not hasattr(DirectRequest, name)} == set(), REVIEW
-
-
-def test_the_whole_package_is_still_there() -> None:
-    """After the server is imported, other code uses uvicorn's functions, classes and version as usual."""
-    script = """
-import sys
-import axolotl_server.http_server.serve
-import uvicorn
-assert "uvicorn.main" not in sys.modules
-assert uvicorn.Config is uvicorn.config.Config
-assert not hasattr(uvicorn, "missing")
-from uvicorn import Server, run
-assert callable(uvicorn.main) and uvicorn.__version__ and issubclass(Server, uvicorn.Server)
-assert run.__module__ == "uvicorn.main"
-import logging.config
-logging.config.dictConfig(uvicorn.config.LOGGING_CONFIG)
-"""
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=60)
