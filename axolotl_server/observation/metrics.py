@@ -126,7 +126,7 @@ METRICS: Final = (
 Reading: TypeAlias = tuple[tuple[str, ...], float]
 """The values of the labels, and the value of the metric."""
 Read: TypeAlias = Callable[[], Iterable[Reading]]
-RecordDuration: TypeAlias = Callable[[float], object]
+ExportDuration: TypeAlias = Callable[[float, Mapping[str, str]], object]
 
 _MAX_SERIES: Final = 10_000
 _OTHER: Final = "_other"
@@ -136,25 +136,21 @@ _OTHER: Final = "_other"
 class Series:
     """One combination of labels of a histogram."""
 
-    __slots__ = ("_recorders", "attributes", "buckets", "sum")
+    __slots__ = ("_export", "attributes", "buckets", "sum")
 
-    def __init__(self, attributes: Mapping[str, str], watchers: "Sequence[Watch]") -> None:
+    def __init__(self, attributes: Mapping[str, str], export: ExportDuration | None) -> None:
         self.attributes = attributes
         """The labels that are not empty, by name."""
         self.buckets = [0] * (len(BUCKETS) + 1)
         self.sum = 0.0
-        self._recorders = [watch(self) for watch in watchers]
+        self._export = export
 
     def record(self, seconds: float) -> None:
         """Count a duration; a bound belongs to the bucket below it."""
         self.buckets[bisect_left(BUCKETS, seconds)] += 1
         self.sum += seconds
-        for record in self._recorders:
-            record(seconds)
-
-
-Watch: TypeAlias = Callable[[Series], RecordDuration]
-"""Is called with a new series, and returns a function that is called with its durations."""
+        if self._export is not None:
+            self._export(seconds, self.attributes)
 
 
 class Histogram:
@@ -163,7 +159,8 @@ class Histogram:
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._series: dict[tuple[str, ...], Series] = {}
-        self.watchers: list[Watch] = []
+        self.export: ExportDuration | None = None
+        """Set at the start, if durations are also sent elsewhere."""
 
     def series(self, labels: tuple[str, ...]) -> Series:
         """Return the series with these labels."""
@@ -178,7 +175,7 @@ class Histogram:
             labels = (_OTHER,) * len(labels)
         names = self._metric.labels
         attributes = {name: value for name, value in zip(names, labels, strict=True) if value}
-        return self._series.setdefault(labels, Series(attributes, self.watchers))
+        return self._series.setdefault(labels, Series(attributes, self.export))
 
 
 class Counter:

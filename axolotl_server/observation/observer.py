@@ -13,11 +13,10 @@ from axolotl_core.errors import ProtocolError
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol import codes
 from axolotl_server.calls.feature_method import FeatureMethod
-from axolotl_server.eras.era import IEra
 from axolotl_server.layers.call_ending import Ending
 from axolotl_server.messages.connection import Connection, IObserver
 from axolotl_server.messages.request import Request
-from axolotl_server.observation.metrics import UNKNOWN, MetricValues, Series
+from axolotl_server.observation.metrics import UNKNOWN, MetricValues
 
 if TYPE_CHECKING:
     from axolotl_server.observation.otel import OperationSpan, Spans
@@ -134,11 +133,6 @@ class Targets:
         return UNKNOWN if target.binding is None else target.binding.spec.name
 
 
-_Key: TypeAlias = tuple[str, str | None, Failure, IEra, bool]
-
-_MAX_CACHED: Final = 10_000
-
-
 class OperationObserver(IObserver):
     """Measures operations, and makes spans of them if there is a tracer."""
 
@@ -147,8 +141,6 @@ class OperationObserver(IObserver):
         self._targets = targets
         self._spans = spans
         self._running: dict[Request, Operation] = {}
-        self._series: dict[_Key, Series] = {}
-        """The series of operations on registered features, so that their labels are put together once."""
 
     def request_begun(self, request: Request, method: str | None) -> None:
         operation = self._running[request] = Operation(method or UNKNOWN, request, perf_counter())
@@ -189,21 +181,10 @@ class OperationObserver(IObserver):
     def _end(self, operation: Operation, failure: Failure) -> None:
         seconds = perf_counter() - operation.began
         operation.has_ended = True
-        request, call = operation.request, operation.call
-        name = None if call is None else call.spec.name
-        key = (operation.method, name, failure, request.era, request.exchange.headers is None)
-        series = self._series.get(key) or self._find_series(key, operation, failure)
+        request = operation.request
+        transport = "pipe" if request.exchange.headers is None else "tcp"
+        labels = (operation.method, *self._targets.of(operation), *failure, request.era.revision.name, transport)
+        series = self._values.operations.series(labels)
         series.record(seconds)
         if operation.span is not None:
             operation.span.end(operation, series.attributes)
-
-    def _find_series(self, key: _Key, operation: Operation, failure: Failure) -> Series:
-        request = operation.request
-        target = self._targets.of(operation)
-        transport = "pipe" if request.exchange.headers is None else "tcp"
-        labels = (operation.method, *target, *failure, request.era.revision.name, transport)
-        series = self._values.operations.series(labels)
-        known = operation.call is not None or target is NO_TARGET
-        if known and len(self._series) < _MAX_CACHED:
-            self._series[key] = series
-        return series

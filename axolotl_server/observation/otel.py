@@ -40,40 +40,16 @@ from axolotl_server.settings.server import ServerIdentity
 
 _TRACEPARENT: Final = b"traceparent"
 _SESSION_DIGITS: Final = 32
-_MAX_OUTLINES: Final = 10_000
-_MAX_ENDINGS: Final = 100
-
-
-class SpanOutline:
-    """What all spans of one method and feature have in common, put together once."""
-
-    __slots__ = ("_endings", "attributes", "name")
-
-    def __init__(self, attributes: Mapping[str, str]) -> None:
-        self.attributes = attributes
-        self.name = _name_of(attributes)
-        self._endings: dict[int, tuple[Mapping[str, str], Mapping[str, str], str]] = {}
-        """By the identity of the labels of a series: the labels, those that a span does not have yet, and its name."""
-
-    def ending(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
-        """Return what the labels of an operation's duration add to its span, and the final name of the span."""
-        found = self._endings.get(id(labels))
-        if found is None:
-            if len(self._endings) >= _MAX_ENDINGS:
-                self._endings.clear()
-            added = dict(labels.items() - self.attributes.items())
-            found = self._endings[id(labels)] = labels, added, _name_of({**self.attributes, **added})
-        return found[1:]
 
 
 class OperationSpan:
     """The span of one operation; it contains no arguments, results or error messages."""
 
-    __slots__ = ("_outline", "_span", "_token")
+    __slots__ = ("_attributes", "_span", "_token")
 
-    def __init__(self, span: Span, outline: SpanOutline) -> None:
+    def __init__(self, span: Span, attributes: Mapping[str, str]) -> None:
         self._span = span
-        self._outline = outline
+        self._attributes = attributes
         self._token = contexts.attach(set_span_in_context(span))  # spans that begin now are its children
 
     def detach(self) -> None:
@@ -84,13 +60,9 @@ class OperationSpan:
         """End the span with the labels of the operation's duration."""
         span = self._span
         if span.is_recording():
-            added, name = self._outline.ending(labels)
-            more = _added_by_call(operation)
-            if added or more:
-                span.set_attributes({**added, **more})
-            if name != self._outline.name:
-                span.update_name(name)
-            if "error.type" in added:
+            span.set_attributes({**labels, **_added_by_call(operation)})
+            span.update_name(_name_of({**self._attributes, **labels}))
+            if "error.type" in labels:
                 span.set_status(Status(StatusCode.ERROR))
         span.end()
 
@@ -110,17 +82,15 @@ class Spans:
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("axolotl")
         self._propagator = TraceContextTextMapPropagator()
-        self._outlines: dict[tuple[str, IEra, bool, Target], SpanOutline] = {}
 
     def begin(self, operation: Operation, target: Target) -> OperationSpan:
         """Start a span with everything that is known before the operation runs, for samplers."""
         request = operation.request
-        key = (operation.method, request.era, request.exchange.headers is not None, target)
-        outline = self._outlines.get(key) or self._make_outline(key)
-        attributes = {**outline.attributes, **_attributes_of(request)}
+        constants = _constants_of(operation.method, request.era, request.exchange.headers is not None, target)
+        attributes = {**constants, **_attributes_of(request)}
         parent, links = self._parent(request)
-        span = self._tracer.start_span(outline.name, parent, SpanKind.SERVER, attributes, links)
-        return OperationSpan(span, outline)
+        span = self._tracer.start_span(_name_of(attributes), parent, SpanKind.SERVER, attributes, links)
+        return OperationSpan(span, attributes)
 
     def current(self) -> str:
         """Return the current span in the form of a `traceparent`; empty if there is none."""
@@ -153,12 +123,6 @@ class Spans:
         finally:
             contexts.detach(token)
             span.end()
-
-    def _make_outline(self, key: tuple[str, IEra, bool, Target]) -> SpanOutline:
-        if len(self._outlines) >= _MAX_OUTLINES:
-            self._outlines.clear()
-        outline = self._outlines[key] = SpanOutline(_constants_of(*key))
-        return outline
 
     def _parent(self, request: Request) -> tuple[Context | None, list[Link]]:
         """Choose the parent: the trace in `_meta`, a span that is current already, or the trace in the headers."""

@@ -10,7 +10,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode, format_trace_id
 
 from axolotl_core import ToolContext, prompt, resource, tool
-from axolotl_server.observation import otel
 from tests.support.endless_tools import Stuck
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.session_client import Client
@@ -67,41 +66,6 @@ def trace_of(span: ReadableSpan) -> str:
 async def post(http: httpx2.AsyncClient, server: HttpServer, body: bytes, **headers: str) -> Any:
     reply = await http.post(server.url, content=body, headers={**mirrored(name="echo"), **headers})
     return reply.json()
-
-
-async def test_outlines_of_spans_are_bounded(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outlines and their endings are dropped when there are too many; spans stay complete."""
-    monkeypatch.setattr(otel, "_MAX_OUTLINES", 2)
-    monkeypatch.setattr(otel, "_MAX_ENDINGS", 1)
-    made: list[otel.Spans] = []
-    begin = otel.Spans.begin
-
-    def watched(spans: otel.Spans, *rest: Any) -> otel.OperationSpan:
-        made.append(spans)
-        return begin(spans, *rest)
-
-    monkeypatch.setattr(otel.Spans, "begin", watched)
-    async with gated({}, everything(), **TRACES) as server, _client() as http:
-        for _ in range(2):
-            for name, arguments in (
-                ("echo", {"text": "x"}),
-                ("echo", {"text": 5}),
-                ("crash", {}),
-                ("refuse", {}),
-                ("inner", {}),
-            ):
-                headers = mirrored(name=name)
-                await http.post(server.url, content=call(name, arguments), headers=headers)
-                assert 0 < len(made[-1]._outlines) <= 2
-                assert all(len(outline._endings) <= 1 for outline in made[-1]._outlines.values())
-    spans_of = {(span.name, said(span).get("error.type")) for span in telemetry.spans if span.kind is SpanKind.SERVER}
-    assert spans_of == {
-        ("tools/call echo", None),
-        ("tools/call echo", "tool_error"),
-        ("tools/call crash", "tool_error"),
-        ("tools/call refuse", "tool_error"),
-        ("tools/call inner", None),
-    }
 
 
 async def test_a_call_is_a_span(telemetry: Telemetry) -> None:
@@ -313,27 +277,3 @@ async def test_a_sampler_sees_what_is_called(telemetry: Telemetry, monkeypatch: 
 
 def _client() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)
-
-
-async def test_constant_attributes_are_built_once_per_tool(
-    telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Calls of the same tool share the attributes that do not change; each span still has its own request ID."""
-    built: list[tuple[Any, ...]] = []
-    constants_of = otel._constants_of
-
-    def counted(*key: Any) -> dict[str, str]:
-        built.append(key)
-        return constants_of(*key)
-
-    monkeypatch.setattr(otel, "_constants_of", counted)
-    async with conversing(everything(), settings=TRACES) as host:
-        peer = Peer(host)
-        for name in ("echo", "echo", "echo", "crash", "crash"):
-            await peer.ask("tools/call", {"name": name, "arguments": {"word": "x"} if name == "crash" else {}})
-        await peer.close()
-    spans = telemetry.spans
-    assert [key[-1][1] for key in built] == ["echo", "crash"]
-    assert [span.name for span in spans] == ["tools/call echo"] * 3 + ["tools/call crash"] * 2
-    assert len({said(span)["jsonrpc.request.id"] for span in spans}) == len(spans)
-    assert ["error.type" in said(span) for span in spans] == [False] * 3 + [True] * 2
