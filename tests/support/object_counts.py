@@ -37,7 +37,7 @@ def holdings(host: ServerHost) -> dict[str, Any]:
         "watched": len(inflight._watched),
         "zombies": len(inflight.zombies),
         "finalising": len(inflight.scope_closer),
-        "deadlines": sum(map(len, deadlines._lanes.values())),
+        "deadlines": len(deadlines._timers),
         "clocks that stand still": len(deadlines._pauses),
     }
     for binding in host.catalogue.bindings():
