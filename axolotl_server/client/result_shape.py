@@ -126,6 +126,8 @@ def check_result(method: str, result: Mapping[str, Any]) -> None:
         for content in found.contents if isinstance(found, _Resource) else ():
             b64decode(content.blob or "")
     except binascii.Error as error:
-        raise InvalidReply(f"The result of {method} does not follow the protocol: a blob is not base64: {error}") from None
+        raise InvalidReply(
+            f"The result of {method} does not follow the protocol: a blob is not base64: {error}"
+        ) from None
     except msgspec.ValidationError as error:
         raise InvalidReply(f"The result of {method} does not follow the protocol: {error}") from None
