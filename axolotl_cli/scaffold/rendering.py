@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from axolotl_cli.scaffold.own_wheel import LEFTOVERS, is_from_index, write_wheel
 from axolotl_cli.scaffold.project_name import ProjectName
+from axolotl_cli.scaffold.wheel import LEFTOVERS, is_from_index, write_wheel
 from axolotl_core.errors import ConfigurationError
 
 TEMPLATES: Final = Path(__file__).parent / "templates"

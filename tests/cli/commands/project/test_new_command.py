@@ -11,8 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from axolotl_cli.scaffold.own_wheel import PACKAGES
 from axolotl_cli.scaffold.rendering import TEMPLATES
+from axolotl_cli.scaffold.wheel import PACKAGES
 from axolotl_core._version import __version__
 from tests.cli.conftest import CommandLine
 from tests.support.commands import ROOT, environment_with
@@ -218,6 +218,11 @@ def test_a_project_passes_its_own_checks(cli: CommandLine, variant: str) -> None
     assert left == []
     checks_of(project, "axolotl_cli check --strict", "axolotl_cli check --strict --profile dev")
     checks_of(project, "axolotl_cli contract check", "axolotl_cli budget --max-tokens 4000")
+    if variant == "full":
+        told = (project / "README.md").read_text() + (project / "AGENTS.md").read_text()
+        calls = re.findall(r"axolotl (call .+?)(?:`|  )", told.replace("NAME key=value", "track_order number=7"))
+        assert len(calls) == 2
+        checks_of(project, *(f"axolotl_cli {call}" for call in calls))
 
 
 def test_templates_follow_the_repository() -> None:
