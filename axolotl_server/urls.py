@@ -42,6 +42,13 @@ def canonical(uri: str) -> str:
     return f"{parts.scheme}://{host}{port}{'' if rest == '/' else rest}"
 
 
+def hosts_of(url: str) -> frozenset[str]:
+    """Return the `Host` headers of requests for a URL: with its port, and without it if it is the default one."""
+    parts = urlsplit(canonical(url))
+    default = _DEFAULT_PORTS.get(parts.scheme)
+    return frozenset({parts.netloc} if parts.port is not None else {parts.netloc, f"{parts.netloc}:{default}"})
+
+
 def _split(uri: str) -> SplitResult | None:
     """Split a URI; None if that is not possible without changing it."""
     if not uri.isprintable() or " " in uri or "://" not in uri:

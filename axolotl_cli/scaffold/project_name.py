@@ -10,8 +10,8 @@ from axolotl_core.errors import ConfigurationError
 
 _NAME: Final = re.compile(r"[a-z]([a-z0-9_-]*[a-z0-9])?")
 _MAX_LENGTH: Final = 50
-_OWN_FOLDERS: Final = ("tests",)
-"""The folders of every project, which a package must not have the name of."""
+_OWN_FOLDERS: Final = ("tests", "vendor")
+"""The folders of projects, which a package must not have the name of."""
 
 
 class ProjectName(NamedTuple):
@@ -44,7 +44,9 @@ def read_project_name(text: str) -> ProjectName:
     name = ProjectName(text)
     if keyword.iskeyword(name.package) or keyword.issoftkeyword(name.package):
         raise ConfigurationError(f"{text!r} cannot be the name of a project: it is a keyword of Python")
-    if name.package in _OWN_FOLDERS or _is_module(name.package):
+    if name.package in _OWN_FOLDERS:
+        raise ConfigurationError(f"{text!r} cannot be the name of a project: projects have a folder of that name")
+    if _is_module(name.package):
         raise ConfigurationError(
             f"{text!r} cannot be the name of a project: a module {name.package!r} exists already, and one "
             "would hide the other: choose another name"

@@ -13,15 +13,17 @@ from tempfile import mkdtemp
 from typing import Final
 
 from axolotl_cli.scaffold.project_name import ProjectName
+from axolotl_cli.scaffold.wheel import LEFTOVERS, is_from_index, write_wheel
 from axolotl_core.errors import ConfigurationError
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 """A folder for each variant. Each is a project that works as it stands; dot files begin with `dot_`."""
 
-_VERSION: Final = "0.0.0.dev0"
+VENDORED: Final = "vendor"
+"""The folder of the wheel in a project. Lines of the templates that name it are left out if there is none."""
+
+_VERSION: Final = ">=0.0.0.dev0"
 _DOT: Final = "dot_"
-_NOT_RENDERED: Final = ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "orders.db")
-"""What running the templates leaves behind in a checkout."""
 
 
 def check_target(target: Path) -> None:
@@ -44,7 +46,10 @@ def rendered(variant: str, name: ProjectName, target: Path) -> Iterator[Path]:
     temporary = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         temporary.chmod(0o777 & ~_umask())
-        _render(TEMPLATES / variant, temporary, {**name.words, _VERSION: version("axolotl-mcp")})
+        wheel = None if is_from_index() else write_wheel(temporary / VENDORED)
+        _render(
+            TEMPLATES / variant, temporary, {**name.words, _VERSION: _version_or(wheel)}, has_wheel=wheel is not None
+        )
         yield temporary
         check_target(target)
         temporary.rename(target)
@@ -66,7 +71,15 @@ def freeze_contract(directory: Path, name: ProjectName) -> None:
         raise ConfigurationError(f"The contract of the new project could not be frozen: {done.stderr.strip()}")
 
 
-def _render(template: Path, directory: Path, words: Mapping[str, str]) -> None:
+def _version_or(wheel: str | None) -> str:
+    """What follows the name of the distribution in a requirement: the lowest version, or the place of a wheel.
+
+    Hatchling replaces `{root:uri}`: no path of this machine becomes part of the project.
+    """
+    return f">={version('axolotl-mcp')}" if wheel is None else f" @ {{root:uri}}/{VENDORED}/{wheel}"
+
+
+def _render(template: Path, directory: Path, words: Mapping[str, str], *, has_wheel: bool) -> None:
     pattern = re.compile("|".join(map(re.escape, words)))
 
     def replaced(text: str) -> str:
@@ -74,12 +87,14 @@ def _render(template: Path, directory: Path, words: Mapping[str, str]) -> None:
 
     for source in sorted(template.rglob("*")):
         place = source.relative_to(template)
-        if source.is_dir() or not set(_NOT_RENDERED).isdisjoint(place.parts):
+        if source.is_dir() or not LEFTOVERS.isdisjoint(place.parts):
             continue
         parts = (f".{part.removeprefix(_DOT)}" if part.startswith(_DOT) else replaced(part) for part in place.parts)
         file = directory.joinpath(*parts)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(replaced(source.read_text(encoding="utf-8")), encoding="utf-8")
+        lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
+        text = "".join(line for line in lines if has_wheel or VENDORED not in line)
+        file.write_text(replaced(text), encoding="utf-8")
 
 
 def _umask() -> int:

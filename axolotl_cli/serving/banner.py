@@ -34,7 +34,8 @@ def print_banner(host: ServerHost, url: str) -> None:
     print_status(f"{name} serves {offer} at {styled(url, fg='cyan', underline=True)}\n")
     if host.console is not None:
         print_status(f"Console: {styled(host.console.link(url), fg='cyan', underline=True)}\n")
-    if listens_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
+    is_public = host.settings.http.allowed_hosts or host.settings.auth.resource is not None
+    if listens_everywhere(host.settings.http) and not is_public:
         print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")
     command = curl_command(url, specs, _list_method(host), is_authenticated(host))
     print_status(f"Try it:\n\n{command}\n\nPress Ctrl-C to stop.")

@@ -82,7 +82,7 @@ class HttpApp:
         """Returns the principal of an Authorization header that was accepted recently."""
         self._routes = routing.routes
         self._handler = handler
-        self._checks = HeaderChecks(settings.http)
+        self._checks = HeaderChecks(settings.http, settings.auth.resource)
         self.max_message_bytes = settings.limits.max_message_bytes
         self.max_direct_bytes = min(self.max_message_bytes, LARGE_BODY_BYTES)
         """The largest body that `answer_post` may get directly: larger ones are counted."""

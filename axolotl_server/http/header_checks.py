@@ -6,6 +6,7 @@ from typing import Final
 
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.settings.transports import HttpSettings
+from axolotl_server.urls import hosts_of
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[0-9]{1,5})?")
@@ -16,9 +17,11 @@ _REMEMBERED: Final = 256
 class HeaderChecks:
     """Checks Host and Origin against the allowed ones, and Content-Type and Accept against the supported ones."""
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(self, settings: HttpSettings, resource: str | None = None) -> None:
         own = settings.host if ":" not in settings.host else f"[{settings.host}]"
         self._hosts = {*_LOOPBACK, own.lower(), *(host.lower() for host in settings.allowed_hosts)}
+        self._public = frozenset() if resource is None else hosts_of(resource)
+        """The public name of the server, with its port: unlike the others, it does not match every port."""
         self._any_host = "*" in settings.allowed_hosts
         self._origins = {origin.lower() for origin in settings.allowed_origins}
         self._accepted: set[tuple[bytes | None, ...]] = set()
@@ -59,7 +62,9 @@ class HeaderChecks:
 
     def _is_host(self, value: bytes) -> bool:
         match = _HOST.fullmatch(value.decode("latin-1").lower())
-        return match is not None and (self._any_host or match["host"] in self._hosts or match[0] in self._hosts)
+        if match is None:
+            return False
+        return self._any_host or match["host"] in self._hosts or match[0] in self._hosts or match[0] in self._public
 
     def _is_origin(self, value: bytes) -> bool:
         origin = value.decode("latin-1").lower()

@@ -111,7 +111,7 @@ class AuthSettings(Section):
     """Authentication with bearer tokens over HTTP. Off unless something is set here or in the container."""
 
     resource: _Url | None = None
-    """The public URL of this server."""
+    """The public URL of this server. Its host is accepted like those of `http.allowed_hosts`."""
     issuers: tuple[_Url, ...] = ()
     """The accepted issuers, exactly as in the claim `iss`."""
     audiences: tuple[_Name, ...] = ()

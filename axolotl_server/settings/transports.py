@@ -67,7 +67,7 @@ class HttpSettings(Section):
     sse_path: str | None = Field(None, pattern=r"^/")
     """The path of the deprecated HTTP+SSE transport. Off unless set."""
     allowed_hosts: tuple[str, ...] = ()
-    """`Host` names that are accepted besides loopback names and `http.host`."""
+    """`Host` names that are accepted besides loopback names, `http.host` and the host of `auth.resource`."""
     allow_any_host: bool = False
     """Whether `http.allowed_hosts` may contain `*`, which turns off the protection against DNS rebinding."""
     allowed_origins: tuple[str, ...] = ()

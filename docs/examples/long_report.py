@@ -18,7 +18,7 @@ class Figures(BaseModel):
     total: int
 
 
-class Approval(BaseModel):
+class Review(BaseModel):
     publish: bool
 
 
@@ -31,7 +31,7 @@ async def collect(quarter: str) -> Figures:
 async def report(quarter: str, context: ToolContext) -> str:
     """Collect figures for a report, and publish it after a review."""
     figures = await context.step("collect", lambda once: collect(quarter), model=Figures)
-    answer = await context.ask(Approval, f"The total is {figures.total}. Publish it?", key="publish")
+    answer = await context.ask(Review, f"The total is {figures.total}. Publish it?", key="publish")
     return f"{quarter}: {figures.total}, {'published' if answer.publish else 'kept'}"
 
 

@@ -231,6 +231,14 @@ async def test_toolsets(container: str, chosen: list[str], expected: list[str]) 
         assert [tool["name"] for tool in await client.list_tools()] == expected
 
 
+async def test_sharing() -> None:
+    """Tool sets share a service: what one tool does, a tool of another set sees."""
+    async with connect(load("sharing").Container()) as client:
+        assert (await client.call("is_open", {"number": 7})).structured is True
+        await client.call("close_invoice", {"number": 7})
+        assert (await client.call("is_open", {"number": 7})).structured is False
+
+
 async def test_project() -> None:
     """A scan finds the classes and functions of a package and injects their services."""
     async with connect(load("warehouse.container").Container()) as client:

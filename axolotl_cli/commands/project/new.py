@@ -25,7 +25,7 @@ def new(
     The directory must not exist, or be empty. Nothing is left if the command fails.
     """
     from axolotl_cli.scaffold.project_name import read_project_name
-    from axolotl_cli.scaffold.rendering import freeze_contract, rendered
+    from axolotl_cli.scaffold.rendering import VENDORED, freeze_contract, rendered
 
     project = read_project_name(name)
     target = Path(name) if directory is None else directory
@@ -41,6 +41,8 @@ def new(
         "axolotl dev",
     ):
         typer.echo(f"  {command}")
+    if (target / VENDORED).is_dir():
+        typer.echo(f"\nCommit {VENDORED}/ too: Axolotl was not installed from a package index, so it is a wheel there.")
 
 
 def _require_skills() -> None:

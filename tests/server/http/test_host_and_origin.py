@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from axolotl_server.authentication.api_keys import hash_key
 from tests.support.peers.wire import META, VERSION, message, raw_exchange, raw_request
 from tests.support.servers.serving import HttpServer, serving
 from tests.support.tools import Echo, container_of
@@ -17,6 +18,7 @@ HEADERS = [
     ("MCP-Protocol-Version", VERSION),
     ("Mcp-Method", "server/discover"),
 ]
+KEY = "axk_not-a-secret-but-long-enough"
 BODY = message("server/discover", {"_meta": META})
 SETTINGS = {
     "http": {
@@ -193,3 +195,35 @@ async def test_the_source_is_judged_before_the_path(server: HttpServer) -> None:
     """Host and Origin are checked before the path."""
     reply = await raw_exchange(server.port, raw_request(BODY, HEADERS, path="/elsewhere", host="evil.org"))
     assert reply.status == 421
+
+
+@pytest.mark.parametrize(
+    ("resource", "host", "served"),
+    [
+        ("https://Shop.example.com/mcp", "shop.example.com", True),
+        ("https://shop.example.com/mcp", "SHOP.example.com:443", True),
+        ("https://shop.example.com:443/mcp", "shop.example.com", True),
+        ("https://shop.example.com/mcp", "shop.example.com:80", False),
+        ("https://shop.example.com/mcp", "shop.example.com:8443", False),
+        ("https://shop.example.com/mcp", "shop.example.com.", False),
+        ("https://shop.example.com/mcp", "shop.example.com.evil.org", False),
+        ("https://shop.example.com/mcp", "evil.shop.example.com", False),
+        ("https://shop.example.com/mcp", "example.com", False),
+        ("https://shop.example.com/mcp", "tools.example.com", True),
+        ("https://shop.example.com:8443/mcp", "shop.example.com:8443", True),
+        ("https://shop.example.com:8443/mcp", "shop.example.com", False),
+        ("https://[2001:db8::1]/mcp", "[2001:db8::1]", True),
+        ("https://[2001:db8::1]/mcp", "[2001:db8::2]", False),
+        ("http://localhost:8000/mcp", "shop.example.com", False),
+    ],
+)
+async def test_the_public_url(resource: str, host: str, served: bool) -> None:
+    """The host and port of `auth.resource` are served without being listed; no other host is, and no other origin."""
+    settings = {**SETTINGS, "auth": {"resource": resource, "api_keys": {"ann": {"hash": hash_key(KEY)}}}}
+    async with serving(container_of(Echo()), settings) as running:
+        headers = [*HEADERS, ("Authorization", f"Bearer {KEY}")]
+        reply = await raw_exchange(running.port, raw_request(BODY, headers, host=host))
+        assert reply.status == (200 if served else 421)
+        page = ("Origin", resource.removesuffix("/mcp"))
+        reply = await raw_exchange(running.port, raw_request(BODY, [*headers, page], host=host))
+        assert reply.status == (403 if served else 421)

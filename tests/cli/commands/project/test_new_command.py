@@ -4,11 +4,16 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import PathDistribution
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from axolotl_cli.scaffold.rendering import TEMPLATES
+from axolotl_cli.scaffold.wheel import PACKAGES
+from axolotl_core._version import __version__
 from tests.cli.conftest import CommandLine
 from tests.support.commands import ROOT, environment_with
 
@@ -46,7 +51,8 @@ def test_names(cli: CommandLine, name: str) -> None:
         ("match", "a keyword"),
         ("json", "a module 'json' exists already"),
         ("axolotl-core", "a module 'axolotl_core' exists already"),
-        ("tests", "a module 'tests' exists already"),
+        ("tests", "projects have a folder of that name"),
+        ("vendor", "projects have a folder of that name"),
     ],
 )
 def test_refused_names(cli: CommandLine, name: str, problem: str) -> None:
@@ -57,12 +63,83 @@ def test_refused_names(cli: CommandLine, name: str, problem: str) -> None:
     assert not any(cli.directory.iterdir())
 
 
+def installed(monkeypatch: pytest.MonkeyPatch, *, from_index: bool) -> None:
+    """Decide where Axolotl seems to come from: an index, or a checkout."""
+    origin = None if from_index else '{"url": "file:///srv/axolotl", "dir_info": {}}'
+    read = PathDistribution.read_text
+
+    def read_text(self: PathDistribution, filename: str) -> str | None:
+        return origin if filename == "direct_url.json" else read(self, filename)
+
+    monkeypatch.setattr(PathDistribution, "read_text", read_text)
+
+
 @pytest.mark.usefixtures("unfrozen")
-def test_the_next_commands(cli: CommandLine) -> None:
-    """The last lines are the commands to continue with."""
-    assert cli("new", "shop").stdout == (
-        "Created shop in shop. Next:\n\n  cd shop\n  python -m pip install -e '.[dev]'\n  pytest\n  axolotl dev\n"
+def test_the_next_commands(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last lines are the commands to continue with, and what is not obvious to commit."""
+    commands = "  python -m pip install -e '.[dev]'\n  pytest\n  axolotl dev\n"
+    installed(monkeypatch, from_index=True)
+    assert cli("new", "shop").stdout == f"Created shop in shop. Next:\n\n  cd shop\n{commands}"
+    installed(monkeypatch, from_index=False)
+    assert cli("new", "store").stdout == (
+        f"Created store in store. Next:\n\n  cd store\n{commands}\n"
+        "Commit vendor/ too: Axolotl was not installed from a package index, so it is a wheel there.\n"
     )
+
+
+@pytest.mark.usefixtures("unfrozen")
+@pytest.mark.parametrize("options", [[], ["--minimal"]], ids=["full", "minimal"])
+def test_axolotl_of_a_project(cli: CommandLine, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """Without an index, the project has a wheel that it names without a path of this machine; otherwise a version.
+
+    `make scaffold` installs the project from its wheel.
+    """
+    installed(monkeypatch, from_index=False)
+    assert cli("new", "shop", *options).code == 0
+    [wheel] = (cli.directory / "shop/vendor").iterdir()
+    assert wheel.name == f"axolotl_mcp-{__version__}-py3-none-any.whl"
+    for requirements in requirements_of(cli.directory / "shop"):
+        assert re.fullmatch(
+            rf"axolotl-mcp(\[[a-z,]+\])? @ \{{root:uri\}}/vendor/{re.escape(wheel.name)}", requirements[0]
+        )
+    assert not any(str(cli.directory) in path.read_text() for path in texts_of(cli.directory / "shop"))
+    installed(monkeypatch, from_index=True)
+    assert cli("new", "store", *options).code == 0
+    for requirements in requirements_of(cli.directory / "store"):
+        assert re.fullmatch(rf"axolotl-mcp(\[[a-z,]+\])?>={re.escape(__version__)}", requirements[0])
+    assert not any("vendor" in path.read_text() for path in texts_of(cli.directory / "store"))
+
+
+def requirements_of(project: Path) -> list[list[str]]:
+    """The requirements of a project, and those of its extra `dev`. Axolotl is the first."""
+    described = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    return [described["dependencies"], described["optional-dependencies"]["dev"]]
+
+
+def texts_of(project: Path) -> list[Path]:
+    """The files of a project but its wheel."""
+    return [path for path in project.rglob("*") if path.is_file() and path.suffix != ".whl"]
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_wheel_of_a_project(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel has all packages with their data, the license and the commands, and nothing of this installation."""
+    installed(monkeypatch, from_index=False)
+    assert cli("new", "shop", "--minimal").code == 0
+    described = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert sorted(PACKAGES) == sorted(described["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+    with ZipFile(cli.directory / f"shop/vendor/axolotl_mcp-{__version__}-py3-none-any.whl") as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        record = archive.read(f"axolotl_mcp-{__version__}.dist-info/RECORD").decode()
+    assert sorted(line.split(",")[0] for line in record.splitlines()) == sorted(names)
+    assert {name.partition("/")[0] for name in names} == {*PACKAGES, f"axolotl_mcp-{__version__}.dist-info"}
+    assert {"axolotl_core/py.typed", "axolotl_cli/scaffold/templates/full/dot_gitignore"} < {*names}
+    described_by = {name.split("/", 1)[1] for name in names if ".dist-info/" in name}
+    assert described_by - {name for name in described_by if name.startswith("sboms/")} == {
+        "METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE",
+    }  # fmt: skip
+    assert not any("__pycache__" in name for name in names)
 
 
 @pytest.mark.usefixtures("unfrozen")
@@ -137,11 +214,15 @@ def test_a_project_passes_its_own_checks(cli: CommandLine, variant: str) -> None
     """
     assert cli("new", "shop", *(["--minimal"] if variant == "minimal" else [])).code == 0
     project = cli.directory / "shop"
-    files = [path for path in project.rglob("*") if path.is_file()]
-    left = [path for path in files if WORDS.search(f"{path.relative_to(project)}\n{path.read_text()}")]
+    left = [path for path in texts_of(project) if WORDS.search(f"{path.relative_to(project)}\n{path.read_text()}")]
     assert left == []
     checks_of(project, "axolotl_cli check --strict", "axolotl_cli check --strict --profile dev")
     checks_of(project, "axolotl_cli contract check", "axolotl_cli budget --max-tokens 4000")
+    if variant == "full":
+        told = (project / "README.md").read_text() + (project / "AGENTS.md").read_text()
+        calls = re.findall(r"axolotl (call .+?)(?:`|  )", told.replace("NAME key=value", "track_order number=7"))
+        assert len(calls) == 2
+        checks_of(project, *(f"axolotl_cli {call}" for call in calls))
 
 
 def test_templates_follow_the_repository() -> None:

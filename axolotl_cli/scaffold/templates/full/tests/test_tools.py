@@ -43,7 +43,7 @@ async def test_quote_shipping(axolotl_client: ClientFactory) -> None:
 
 
 async def test_export_orders(axolotl_client: ClientFactory) -> None:
-    """The lines arrive while the tool runs, and in the result."""
+    """The result has a line for every order in that state."""
     async with axolotl_client(principal=CLERK) as client:
         assert_result(await client.call("export_orders", {"state": "sent"}), "7,sent,tea\n")
 

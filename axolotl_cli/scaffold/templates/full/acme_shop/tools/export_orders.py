@@ -1,4 +1,4 @@
-"""A tool that streams its result: a client that asks for progress gets each line as soon as it exists."""
+"""A tool that yields its result in lines. A client gets them together at the end, and their number as its progress."""
 
 from collections.abc import AsyncIterator
 
