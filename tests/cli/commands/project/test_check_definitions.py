@@ -295,6 +295,27 @@ class Page(BaseModel, Generic[X]):
     items: list[X]
 """
 PARTIAL = 'class Partial(BaseModel):\n    other: "Missing"\n'
+NEEDY = """\
+class Orders:
+    def __init__(self, stock=None): ...
+class Stock:
+    def __init__(self, orders=None): ...
+"""
+CYCLE = """\
+class Container(containers.DeclarativeContainer):
+    orders = providers.Singleton(Orders)
+    stock = providers.Singleton(Stock, orders=orders)
+    orders.add_kwargs(stock=stock)
+    tools = providers.Callable(list, orders)
+"""
+UNSET = """\
+class Inner(containers.DeclarativeContainer):
+    database = providers.Dependency()
+    tools = providers.List(database)
+
+class Container(containers.DeclarativeContainer):
+    inner = providers.Container(Inner)
+"""
 
 
 @pytest.mark.parametrize(
@@ -345,6 +366,19 @@ PARTIAL = 'class Partial(BaseModel):\n    other: "Missing"\n'
             f"f(context) (own.py:{FIRST}): annotate the parameter; its schema is derived from its type (for the "
             "context of the call, write context: ToolContext)",
             id="a context without its type",
+        ),
+        pytest.param(
+            NEEDY + CYCLE,
+            f"Providers of the container need each other: Orders (own.py:{FIRST}) needs Stock (own.py:{FIRST + 2}) "
+            "needs Orders; leave one of them out, or pass the provider itself, such as orders.provider, and call it "
+            "later",
+            id="a cycle",
+        ),
+        pytest.param(
+            UNSET,
+            f'Container "Container" has undefined dependencies: "Container.inner.database" (own.py:{FIRST + 1}): pass '
+            "them when the container is made, or override them",
+            id="an unset dependency",
         ),
     ],
 )
