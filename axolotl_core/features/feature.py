@@ -4,6 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
+from types import FunctionType
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from axolotl_core.arguments import ParseArguments
@@ -111,17 +112,24 @@ def check_parameters(cls: type, name: str) -> None:
     Raises:
         DefinitionError: if it has too few or too many parameters.
     """
-    code = vars(cls)[name]
+    method = vars(cls)[name]
     interfaces = [base for base in cls.__mro__ if issubclass(base, IFeature) and name in vars(base)]
-    expected = tuple(inspect.signature(vars(interfaces[-1])[name]).parameters)
-    try:
-        inspect.signature(code, follow_wrapped=False).bind(*expected)
-    except TypeError as error:
-        keyword = "async def" if inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code) else "def"
+    interface = vars(interfaces[-1])[name].__code__
+    expected = interface.co_varnames[: interface.co_argcount]
+    if not _takes(method, len(expected)):
+        keyword = "async def" if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method) else "def"
         raise DefinitionError(
-            f"{cls.__name__}.{name}{place_of_code(code)} is called with {' and '.join(expected[1:])}, but has other "
+            f"{cls.__name__}.{name}{place_of_code(method)} is called with {' and '.join(expected[1:])}, but has other "
             f"parameters: write {keyword} {name}({', '.join(expected)})"
-        ) from error
+        )
+
+
+def _takes(function: FunctionType, count: int) -> bool:
+    """Whether a function can be called with so many arguments. A signature would evaluate the annotations."""
+    code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
+    at_most = count if code.co_flags & inspect.CO_VARARGS else code.co_argcount
+    required = code.co_argcount - len(defaults)
+    return required <= count <= at_most and code.co_kwonlyargcount == len(named)
 
 
 def check_awaited(feature: IFeature, output: Any) -> Any:

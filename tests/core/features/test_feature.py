@@ -183,6 +183,10 @@ def with_keywords(self: Any, *, arguments: Any, context: ToolContext) -> str:
     return ""
 
 
+async def with_unit(self: Any, arguments: Any, context: ToolContext, *, unit: str) -> str:
+    return unit
+
+
 async def in_pieces(self: Any, arguments: Any, context: ToolContext) -> AsyncIterator[str]:
     yield ""
 
@@ -193,6 +197,7 @@ async def in_pieces(self: Any, arguments: Any, context: ToolContext) -> AsyncIte
         (ITool[NoArguments, str], "execute", with_one, "async def execute(self, arguments, context)"),
         (ITool[NoArguments, str], "execute", with_three, "async def execute(self, arguments, context)"),
         (ITool[NoArguments, str], "execute", with_keywords, "def execute(self, arguments, context)"),
+        (ITool[NoArguments, str], "execute", with_unit, "async def execute(self, arguments, context)"),
         (ITool[NoArguments, str], "execute", in_pieces, "IStreamTool[Input, Item] with async def stream"),
         (IStreamTool[NoArguments, str], "stream", with_three, "def stream(self, arguments, context)"),
         (IPrompt[NoArguments], "render", with_one, "async def render(self, arguments, context)"),
@@ -228,7 +233,7 @@ def test_a_stream_without_yield_is_refused_when_it_is_defined() -> None:
 def test_code_behind_decorators_is_taken_as_it_is() -> None:
     """A decorator may pass on other arguments than it takes, and parameters with defaults are allowed."""
 
-    def with_unit(code: Callable[..., Any]) -> Callable[..., Any]:
+    def in_kilometers(code: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(code)
         async def passing(*arguments: Any) -> Any:
             return await code(*arguments, "km")
@@ -238,12 +243,16 @@ def test_code_behind_decorators_is_taken_as_it_is() -> None:
     class Distance(ITool[NoArguments, str]):
         name = "distance"
 
-        @with_unit
+        @in_kilometers
         async def execute(self, arguments: NoArguments, context: ToolContext, unit: str) -> str:
             return unit
 
     class Near(Tool):
         async def execute(self, arguments: NoArguments, context: ToolContext, unit: str = "m") -> str:
+            return unit
+
+    class Open(Tool):
+        async def execute(self, *arguments: Any, unit: str = "m", **options: Any) -> str:
             return unit
 
     class Greeter:
@@ -255,7 +264,7 @@ def test_code_behind_decorators_is_taken_as_it_is() -> None:
             return "both"
 
     assert ToolRegistry([Distance()]).get_all()
-    assert Near().name == Both().name == "x"
+    assert Near().name == Open().name == Both().name == "x"
 
 
 async def fetch() -> str:
