@@ -194,6 +194,9 @@ class ToolError(AxolotlError):
     """Raised by a tool to report a problem to the model. The message is public."""
 
     def __init__(self, message: str, *, meta: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(message, str):
+            kind, given = type(self).__name__, type(message).__name__
+            raise TypeError(f"{kind} takes a text for the model, not {given}: write {kind}(text, meta={{…}}) for data")
         super().__init__(message)
         self.message = message
         self.meta = meta

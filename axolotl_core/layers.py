@@ -118,7 +118,7 @@ def fold(layers: Sequence[ILayer], spec: FeatureSpec, innermost: Invoke) -> tupl
 
 def run_in_place(spec: FeatureSpec) -> Invoke:
     """Run features directly on the event loop, in the task of their call."""
-    execute = spec.feature.execute
+    execute: Callable[[Any, ToolCall], Awaitable[Any]] = spec.feature.execute
 
     def invoke(call: ToolCall) -> Awaitable[Any]:
         return execute(call.arguments, call)

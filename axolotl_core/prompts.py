@@ -2,7 +2,7 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
@@ -11,10 +11,16 @@ from pydantic import BaseModel
 from axolotl_core.arguments import check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
-from axolotl_core.errors import ConfigurationError, DefinitionError
-from axolotl_core.features.attributes import caller_place, label_of
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.attributes import label_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import check_attributes, open_parameters, type_arguments
+from axolotl_core.features.feature import (
+    check_attributes,
+    check_awaited,
+    open_parameters,
+    refuse_missing_arguments,
+    type_arguments,
+)
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 
 ArgumentsT = TypeVar("ArgumentsT")
@@ -64,12 +70,11 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
         if models is not None:
             (cls.input_model,) = models
         elif not hasattr(cls, "input_model") and "render" in cls.__dict__ and not open_parameters(cls):
-            kind = cls.__name__
-            raise DefinitionError(f"{kind}{caller_place()} has no arguments: write class {kind}(IPrompt[Arguments])")
+            refuse_missing_arguments(cls, IPrompt, "arguments", "Arguments")
 
     @abstractmethod
-    async def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput:
-        """Render the messages.
+    def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput | Awaitable[PromptOutput]:
+        """Render the messages, in an `async def` or in a plain `def`, which runs in a worker thread.
 
         Raises:
             ToolError: to report a problem to the caller. Any other exception is logged and hidden.
@@ -77,7 +82,8 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
 
     async def execute(self, arguments: Any, context: ToolContext) -> PromptResult:
         """Render the prompt and normalize the output."""
-        return prompt_result(await self.render(arguments, context))
+        rendering: Any = self.render(arguments, context)
+        return prompt_result(check_awaited(self, await rendering))
 
 
 def prompt_result(output: Any) -> PromptResult:
@@ -154,7 +160,7 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
         return output
 
     async def execute(self, arguments: dict[str, Any], context: ToolContext) -> PromptResult:
-        return prompt_result(await self.render(arguments, context))
+        return prompt_result(check_awaited(self, await self.render(arguments, context)))
 
 
 @overload

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from pydantic import TypeAdapter
+from pydantic.errors import PydanticErrorMixin, PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import core_schema
 
@@ -70,12 +71,35 @@ def _untitled(schema: JsonSchema, kind: type | None) -> JsonSchema:
 
 def adapter_of(kind: Any) -> TypeAdapter[Any]:
     """Return the adapter that validates and serializes a type. Tools share it."""
-    return _adapter(kind) if _is_hashable(kind) else TypeAdapter(kind)
+    return _adapter(kind) if _is_hashable(kind) else _complete(TypeAdapter(kind))
 
 
 def schema_of(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
     """Describe a type for `validation` or `serialization`. Do not change the result, which is cached."""
-    return _schema(kind, mode) if _is_hashable(kind) else _describe(TypeAdapter(kind), mode)
+    return _schema(kind, mode) if _is_hashable(kind) else _describe(_complete(TypeAdapter(kind)), mode)
+
+
+def explain_type_error(error: Exception) -> str:
+    """Say why pydantic cannot use a type, and what to write."""
+    if isinstance(error, PydanticUndefinedAnnotation):
+        return explain_undefined(error.name)
+    if isinstance(error, PydanticUserError) and error.code == "typed-dict-version":
+        return "before Python 3.12, TypedDict must come from typing_extensions, not from typing"
+    return error.message if isinstance(error, PydanticErrorMixin) else str(error)
+
+
+def explain_undefined(name: str | None) -> str:
+    """Say what to write if an annotation names a type that is not defined."""
+    return (
+        f"an annotation names {name}, which is not defined: define it, or import it, in the same module "
+        "(not in a function or under TYPE_CHECKING)"
+    )
+
+
+def _complete(adapter: TypeAdapter[Any]) -> TypeAdapter[Any]:
+    if not adapter.pydantic_complete:
+        adapter.rebuild(raise_errors=True)  # the error names the type that is missing
+    return adapter
 
 
 def schemas_of(
@@ -90,7 +114,7 @@ def schemas_of(
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    return _complete(TypeAdapter(kind))
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

@@ -188,10 +188,14 @@ def label_of(thing: Any) -> str:
     if inspect.isclass(thing):
         return f"The class {thing.__name__}{place_of(thing)}"
     if inspect.isroutine(thing) and hasattr(thing, "__name__"):  # a decorated method is a descriptor without a name
-        code = getattr(thing, "__code__", None)
-        place = "" if code is None else f" ({relative_path(code.co_filename)}:{code.co_firstlineno})"
-        return f"{thing.__name__}(){place}"
+        return f"{thing.__name__}(){place_of_code(thing)}"
     return _shown(thing)
+
+
+def place_of_code(function: Any) -> str:
+    """Return ` (file:line)` of a function; nothing if it is not written in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else f" ({relative_path(code.co_filename)}:{code.co_firstlineno})"
 
 
 def relative_path(file: str | None) -> str:

@@ -4,13 +4,22 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
+from types import FunctionType
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import RULES, AttributeRule, faults_of_attributes, place_of
+from axolotl_core.errors import ConfigurationError, DefinitionError, OutputError
+from axolotl_core.features.attributes import (
+    RULES,
+    AttributeRule,
+    caller_place,
+    faults_of_attributes,
+    place_of,
+    place_of_code,
+)
 from axolotl_core.protocol.identity import Icon
+from axolotl_core.schema import explain_undefined
 
 Execution: TypeAlias = Literal["loop", "thread", "process"]
 """Where a feature's code runs: on the event loop, in a worker thread, or in a tool process, which can be killed."""
@@ -63,12 +72,21 @@ class IFeature(ABC):
 
     _code: ClassVar[tuple[str, ...]] = ("execute",)
     """The methods that a subclass can write as plain functions."""
+    _instead_of_pieces: ClassVar[str] = "return the whole output, without yield"
+    """What to write instead of a generator."""
     _has_plain_code: ClassVar[bool] = False
     _derives_execution: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         written = [(name, vars(cls)[name]) for name in cls._code if inspect.isfunction(vars(cls).get(name))]
+        for name, code in written:
+            check_parameters(cls, name)
+            if inspect.isasyncgenfunction(inspect.unwrap(code)):
+                where = place_of_code(code)
+                raise DefinitionError(
+                    f"{cls.__name__}.{name}{where} is an asynchronous generator: {cls._instead_of_pieces}"
+                )
         plain = [(name, code) for name, code in written if _is_plain(code)]
         for name, code in plain:
             setattr(cls, name, _awaitable(code))
@@ -84,8 +102,65 @@ class IFeature(ABC):
         """Compile a parser from raw JSON to the arguments of `execute`."""
 
     @abstractmethod
-    async def execute(self, arguments: Any, context: ToolContext) -> Any:
-        """Run one call."""
+    def execute(self, arguments: Any, context: ToolContext) -> Any:
+        """Run one call. A plain function becomes an asynchronous one, which runs in a worker thread."""
+
+
+def check_parameters(cls: type, name: str) -> None:
+    """Check that a method of a class takes what the method of its interface takes.
+
+    Raises:
+        DefinitionError: if it has too few or too many parameters.
+    """
+    method = vars(cls)[name]
+    interfaces = [base for base in cls.__mro__ if issubclass(base, IFeature) and name in vars(base)]
+    interface = vars(interfaces[-1])[name].__code__
+    expected = interface.co_varnames[: interface.co_argcount]
+    if not _takes(method, len(expected)):
+        keyword = "async def" if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method) else "def"
+        raise DefinitionError(
+            f"{cls.__name__}.{name}{place_of_code(method)} is called with {' and '.join(expected[1:])}, but has other "
+            f"parameters: write {keyword} {name}({', '.join(expected)})"
+        )
+
+
+def _takes(function: FunctionType, count: int) -> bool:
+    """Whether a function can be called with so many arguments. A signature would evaluate the annotations."""
+    code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
+    at_most = count if code.co_flags & inspect.CO_VARARGS else code.co_argcount
+    required = code.co_argcount - len(defaults)
+    return required <= count <= at_most and code.co_kwonlyargcount == len(named)
+
+
+def check_awaited(feature: IFeature, output: Any) -> Any:
+    """Return the output of a feature, unless it is a coroutine or an asynchronous generator: an `await` is missing.
+
+    Raises:
+        OutputError: with the place of the code, and what to write.
+    """
+    if not inspect.isawaitable(output) and not inspect.isasyncgen(output):
+        return output
+    code = getattr(feature, "function", None) or getattr(type(feature), feature._code[0])
+    kind = type(output).__name__.replace("_", " ")
+    name = getattr(output, "__qualname__", "")
+    if inspect.iscoroutine(output):
+        output.close()  # Python would warn that nothing awaited it
+    remedy = "await it, in an async def" if inspect.isawaitable(output) else feature._instead_of_pieces
+    raise OutputError(f"it returned the {' '.join(filter(None, (kind, name)))}{place_of_code(code)}: {remedy}")
+
+
+def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function as types.
+
+    Raises:
+        ConfigurationError: if one of them names something that its module does not have.
+    """
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise ConfigurationError(
+            f"{function.__qualname__}{place_of_code(function)}: {explain_undefined(error.name)}"
+        ) from error
 
 
 def _is_plain(code: Any) -> bool:
@@ -147,6 +222,21 @@ def open_parameters(argument: Any) -> tuple[Any, ...]:
     if isinstance(argument, TypeVar):
         return (argument,)
     return tuple(getattr(argument, "__parameters__", ()))
+
+
+def refuse_missing_arguments(cls: Any, root: type, what: str, names: str) -> NoReturn:
+    """Raise DefinitionError for a class whose generic base has no type arguments, or a generic class as one of them."""
+    kind, where = cls.__name__, caller_place()
+    written = [_arguments_of(base, root) or () for base in vars(cls).get("__orig_bases__", ())]
+    for argument in (argument for arguments in written for argument in arguments if inspect.isclass(argument)):
+        if open_parameters(argument):
+            generic = argument.__name__.partition("[")[0]
+            closed = f"{generic}[{', '.join('int' for _ in open_parameters(argument))}]"
+            raise DefinitionError(
+                f"{kind}{where}: {generic} is generic, and its type is left open: write for example {closed} instead, "
+                f"or the name of a class like class My{generic}({closed})"
+            )
+    raise DefinitionError(f"{kind}{where} has no {what}: write class {kind}({root.__name__}[{names}])")
 
 
 def _arguments_of(base: Any, root: type) -> tuple[Any, ...] | None:

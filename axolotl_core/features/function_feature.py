@@ -19,7 +19,6 @@ from typing import (
     cast,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 import msgspec
@@ -39,7 +38,7 @@ from axolotl_core.arguments import (
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import caller_place, similar
-from axolotl_core.features.feature import Execution, IFeature
+from axolotl_core.features.feature import Execution, IFeature, type_hints
 from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of, schemas_of
 
@@ -206,7 +205,7 @@ class Signature(msgspec.Struct, frozen=True):
         Raises:
             ConfigurationError: if a parameter has no annotation, or cannot be passed by name.
         """
-        hints = get_type_hints(function, include_extras=True)
+        hints = type_hints(function)
         found = list(inspect.signature(function).parameters.values())[skip_first:]
         for parameter in found:
             _check(function, parameter, hints)
@@ -238,7 +237,8 @@ def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Ma
     if parameter.kind in _VARIADIC or parameter.kind is parameter.POSITIONAL_ONLY:
         problem = "each parameter must be passable by name"
     elif parameter.name not in hints:
-        problem = "annotate the parameter; its schema is derived from its type"
+        context = f"for the context of the call, write {parameter.name}: ToolContext"
+        problem = f"annotate the parameter; its schema is derived from its type ({context})"
     else:
         return
     raise ConfigurationError(f"{function.__qualname__}({parameter.name}){caller_place()}: {problem}")
@@ -282,6 +282,7 @@ class FeatureOptions(TypedDict, total=False):
 class FunctionFeature(IFeature, Generic[P, R]):
     """A feature created from a function. Calling it calls the function."""
 
+    _instead_of_pieces = "write an async def that yields its items"
     collector: ClassVar[str]
     """The function that returns the decorated methods of an object, such as `tools_of`."""
 

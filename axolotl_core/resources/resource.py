@@ -13,10 +13,18 @@ from pydantic import BaseModel
 from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
-from axolotl_core.errors import ConfigurationError, DefinitionError
-from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, caller_place, instance_of, label_of
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, instance_of, label_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import IFeature, Kind, check_attributes, open_parameters, type_arguments
+from axolotl_core.features.feature import (
+    IFeature,
+    Kind,
+    check_attributes,
+    check_awaited,
+    open_parameters,
+    refuse_missing_arguments,
+    type_arguments,
+)
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
@@ -69,7 +77,7 @@ class IResource(_AnyResource):
     input_model = NoArguments
 
     @abstractmethod
-    async def read(self, context: ToolContext) -> ResourceOutput:
+    def read(self, context: ToolContext) -> ResourceOutput:
         """Return the contents: text, bytes, `TextResource`, `BlobResource`, a sequence of these, or any JSON value.
 
         Raises:
@@ -82,7 +90,7 @@ class IResource(_AnyResource):
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(await self.read(context), context.uri, self.mime_type)
+        return contents_of(check_awaited(self, await self.read(context)), context.uri, self.mime_type)
 
 
 class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
@@ -101,13 +109,10 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
         if models is not None:
             (cls.input_model,) = models
         elif not hasattr(cls, "input_model") and "read" in cls.__dict__ and not open_parameters(cls):
-            kind = cls.__name__
-            raise DefinitionError(
-                f"{kind}{caller_place()} has no variables: write class {kind}(IResourceTemplate[Variables])"
-            )
+            refuse_missing_arguments(cls, IResourceTemplate, "variables", "Variables")
 
     @abstractmethod
-    async def read(self, variables: VariablesT, context: ToolContext) -> ResourceOutput:
+    def read(self, variables: VariablesT, context: ToolContext) -> ResourceOutput:
         """Return the contents of one resource, like `IResource.read`. `context.uri` is its URI.
 
         Raises:
@@ -117,7 +122,7 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(await self.read(arguments, context), context.uri, self.mime_type)
+        return contents_of(check_awaited(self, await self.read(arguments, context)), context.uri, self.mime_type)
 
 
 def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContents:

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import (
     Any,
     ClassVar,
@@ -24,8 +24,15 @@ from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError, DefinitionError
-from axolotl_core.features.attributes import AttributeRule, caller_place, instance_of, label_of, one_of
-from axolotl_core.features.feature import IFeature, check_attributes, open_parameters, type_arguments
+from axolotl_core.features.attributes import AttributeRule, caller_place, instance_of, label_of, one_of, place_of_code
+from axolotl_core.features.feature import (
+    IFeature,
+    check_attributes,
+    check_parameters,
+    open_parameters,
+    refuse_missing_arguments,
+    type_arguments,
+)
 from axolotl_core.features.function_feature import (
     FeatureOptions,
     FunctionFeature,
@@ -87,6 +94,7 @@ class ITool(IFeature, Generic[InputT, OutputT]):
     """The circuit breaker: refuses calls for a while after too many failures."""
 
     output_model: ClassVar[Any]
+    _instead_of_pieces = "make the tool a subclass of IStreamTool[Input, Item] with async def stream"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -95,14 +103,11 @@ class ITool(IFeature, Generic[InputT, OutputT]):
             cls.input_model, cls.output_model = models
             _check_input_model(cls)
         elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not open_parameters(cls):
-            kind = cls.__name__
-            raise DefinitionError(
-                f"{kind}{caller_place()} has no input and output: write class {kind}(ITool[Input, Output])"
-            )
+            refuse_missing_arguments(cls, ITool, "input and output", "Input, Output")
 
     @abstractmethod
-    async def execute(self, arguments: InputT, context: ToolContext) -> OutputT:
-        """Do the work and return the output.
+    def execute(self, arguments: InputT, context: ToolContext) -> OutputT | Awaitable[OutputT]:
+        """Do the work and return the output, in an `async def` or in a plain `def`, which runs in a worker thread.
 
         Raises:
             ToolError: to report a problem to the model. Any other exception is logged and hidden.
@@ -247,6 +252,14 @@ class IStreamTool(ITool[InputT, list[ItemT]]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        code = vars(cls).get("stream")
+        if inspect.isfunction(code):
+            check_parameters(cls, "stream")
+            if inspect.iscoroutinefunction(code) and not inspect.isabstract(cls):
+                where = place_of_code(code)
+                raise DefinitionError(
+                    f"{cls.__name__}.stream{where} has no yield: yield each item, or subclass ITool and write execute"
+                )
         declared = getattr(cls, "output_model", None)
         if get_origin(declared) is list:
             cls.output_model = buffered_type(declared)

@@ -12,12 +12,13 @@ from pydantic_core import PydanticSerializationError
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent, ToolResult, is_structured
 from axolotl_core.errors import ConfigurationError, OutputError, ResultTooLarge
 from axolotl_core.features.attributes import place_of
-from axolotl_core.features.feature import IFeature, Kind
+from axolotl_core.features.feature import IFeature, Kind, check_awaited
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
 from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_core.registry import AnyTool
+from axolotl_core.schema import explain_type_error
 from axolotl_server.eras.presentation import content_for
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import ToolOverrides, ToolsetOverrides
@@ -181,7 +182,7 @@ class Binder:
         except ConfigurationError:
             raise
         except Exception as error:
-            raise ConfigurationError(f"Tool {tool.name!r} cannot be compiled: {error}") from error
+            raise _uncompiled("tool", tool.name, tool, error) from error
 
     def bind(self, feature: IFeature, kind: Kind, name: str, encode: EncodeOutput) -> Binding[FeatureSpec]:
         """Compile another feature, whose arguments arrive as text, or raise ConfigurationError if it cannot be used."""
@@ -192,7 +193,7 @@ class Binder:
         except ConfigurationError:
             raise
         except Exception as error:
-            raise ConfigurationError(f"{kind.title()} {name!r} cannot be compiled: {error}") from error
+            raise _uncompiled(kind, name, feature, error) from error
 
     def _limits_of(self, feature: IFeature, coerce: bool, overrides: ToolOverrides, toolset: str | None) -> Limits:
         """Return the effective limits: the operator comes first, then the feature, then the defaults."""
@@ -226,6 +227,11 @@ class Binder:
         return Binding(spec, invoke, write, inner)
 
 
+def _uncompiled(kind: Kind, name: str, feature: IFeature, error: Exception) -> ConfigurationError:
+    reason = explain_type_error(error)
+    return ConfigurationError(f"{kind.title()} {name!r}{place_of(feature)} cannot be compiled: {reason}")
+
+
 def _within(max_bytes: int, encode: EncodeOutput, feature: IFeature) -> EncodeOutput:
     """Refuse outputs that are too large, most of them before they are encoded."""
     is_small = max_bytes // LONGEST_ESCAPE
@@ -239,6 +245,7 @@ def _within(max_bytes: int, encode: EncodeOutput, feature: IFeature) -> EncodeOu
         try:
             result = encode(output, request)
         except (ValidationError, PydanticSerializationError) as error:
+            check_awaited(feature, output)
             raise _output_error(error, output, feature) from None
         if len(result) > max_bytes:
             raise ResultTooLarge(len(result), max_bytes)

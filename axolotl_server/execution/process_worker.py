@@ -21,7 +21,7 @@ from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import CallScope, Entered
 from axolotl_core.calls.steps import KeptStep
 from axolotl_core.errors import MissingCapability, ToolError
-from axolotl_core.features.feature import IFeature
+from axolotl_core.features.feature import IFeature, check_awaited
 from axolotl_core.output import WriteOutput, bounded
 from axolotl_core.protocol.messages import LEVELS, LogLevel
 from axolotl_core.protocol.wire import encode, log_text
@@ -203,7 +203,7 @@ def _run(
     tool: _LoadedTool, run_call: RunCall, context: ToolContext, runtime: _CallRuntime
 ) -> tuple[BaseException | None, Outcome]:
     try:
-        output = runtime.finish(tool.feature.execute(run_call.arguments, context))
+        output = check_awaited(tool.feature, runtime.finish(tool.feature.execute(run_call.arguments, context)))
         return None, Output(tool.write_output(bounded(output, tool.max_result_bytes)))
     except ToolError as error:
         return error, _reported_error(error)

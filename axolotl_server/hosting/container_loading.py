@@ -16,6 +16,7 @@ from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
+from axolotl_core.schema import explain_type_error
 from axolotl_server.hosting.role_mistakes import place_of_error
 
 _DEFAULT_NAMES = ("Container", "container")
@@ -137,7 +138,9 @@ def _failed(what: str, error: Exception) -> ConfigurationError:
     if isinstance(error, ConfigurationError):  # it says where the mistake is
         return ConfigurationError(*error.findings)
     place = "" if isinstance(error, SyntaxError) else place_of_error(error)
-    return ConfigurationError(f"{what} was found, but importing it failed{place}: {type(error).__name__}: {error}")
+    return ConfigurationError(
+        f"{what} was found, but importing it failed{place}: {type(error).__name__}: {explain_type_error(error)}"
+    )
 
 
 def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:

@@ -5,11 +5,12 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dependency_injector import errors, providers
+from dependency_injector import containers, errors, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import place_of, relative_path
 from axolotl_core.names import nearest
+from axolotl_core.schema import explain_type_error
 
 _WRITTEN: Final = {
     "tools": "providers.List(providers.Singleton(MyTool))",
@@ -41,7 +42,15 @@ def undefined_dependencies(container: Any) -> Iterator[str]:
     try:
         container.check_dependencies()
     except errors.Error as error:
-        yield f"{error}: pass them when the container is made, or override them"
+        places = "".join(_places_of_undefined(container))
+        yield f"{error}{places}: pass them when the container is made, or override them"
+
+
+def _places_of_undefined(container: Any) -> Iterator[str]:
+    for one in container.traverse(types=[providers.Dependency]):
+        if isinstance(one.parent, containers.Container) and not one.is_defined:
+            written: Any = getattr(one.parent, "declarative_parent", None)
+            yield "" if written is None else place_of(written, one.parent_name.rpartition(".")[2])
 
 
 def roles_without_provider(container: Any) -> Iterator[str]:
@@ -80,9 +89,37 @@ def _resembles_a_role(name: str) -> bool:
 
 def provider_failure(provider: Any, error: Exception) -> ConfigurationError:
     """Describe why the object of a provider could not be made."""
-    findings = tuple(_incomplete(provider)) if isinstance(error, TypeError) else ()
-    text = f"A provider of the container failed{place_of_error(error)}: {type(error).__name__}: {error}"
+    findings: tuple[str, ...] = ()
+    if isinstance(error, TypeError):
+        findings = tuple(_incomplete(provider))
+    elif isinstance(error, RecursionError):
+        findings = tuple(_cycle_among(provider))
+    reason = f"{type(error).__name__}: {explain_type_error(error)}"
+    text = f"A provider of the container failed{place_of_error(error)}: {reason}"
     return ConfigurationError(*(findings or (text,)))
+
+
+def _cycle_among(provider: Any) -> Iterator[str]:
+    """Describe a cycle of providers, each of which needs the object of the next one, if there is one."""
+    cycle = _find_cycle(provider, [], set())
+    made = [one.provides for one in cycle if hasattr(getattr(one, "provides", None), "__name__")]
+    names = [f"{one.__name__}{place_of(one)}" for one in made]
+    if names:
+        yield (
+            f"Providers of the container need each other: {' needs '.join([*names, made[0].__name__])}; "
+            "leave one of them out, or pass the provider itself, such as orders.provider, and call it later"
+        )
+
+
+def _find_cycle(provider: Any, path: list[Any], seen: set[int]) -> list[Any]:
+    """Follow the dependencies of a provider, and return the first cycle, or nothing."""
+    if provider in path:
+        return path[path.index(provider) :]
+    if id(provider) in seen:
+        return []
+    seen.add(id(provider))
+    found = (_find_cycle(one, [*path, provider], seen) for one in provider.related)
+    return next(filter(None, found), [])
 
 
 def place_of_error(error: BaseException) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from dependency_injector import containers, providers
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import IExtension, check_extension
@@ -29,6 +30,7 @@ from axolotl_core.registry import (
     ToolRegistry,
 )
 from axolotl_core.resources.resource import check_resource
+from axolotl_core.schema import explain_type_error
 from axolotl_core.sessions import IEventStore
 from axolotl_core.task_engine import ITaskEngine
 from axolotl_core.tools.tool import check_definition
@@ -304,6 +306,8 @@ def _faults(items: Any, check: Callable[[Any], None]) -> Iterator[str]:
             check(item)
         except ConfigurationError as error:
             yield from error.findings
+        except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+            yield f"{item.name!r}{place_of(item)} cannot be used: {explain_type_error(error)}"
 
 
 def _check_tool(tool: AnyTool, rule: INameRule) -> None:

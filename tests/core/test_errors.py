@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -138,6 +138,13 @@ def test_a_tool_error_carries_its_text_and_its_meta() -> None:
     error = ToolError("no such file", meta={"a": 1})
     assert (str(error), error.message, error.meta) == ("no such file", "no such file", {"a": 1})
     assert isinstance(Forbidden("x"), ToolError)
+
+
+@pytest.mark.parametrize("message", [{"code": 7}, ValueError("x"), None])
+def test_a_tool_error_takes_only_text(message: Any) -> None:
+    """Data in place of the text is refused where it is raised, with the parameter for it."""
+    with pytest.raises(TypeError, match=r"Forbidden takes a text for the model, not .+, meta={…}\) for data"):
+        Forbidden(message)
     assert not isinstance(InvalidArguments("x"), ProtocolError)
 
 

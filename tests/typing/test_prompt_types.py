@@ -37,6 +37,13 @@ class Essay(IPrompt[Topic]):
         return arguments.topic
 
 
+class PlainEssay(IPrompt[Topic]):
+    name = "plain-essay"
+
+    def render(self, arguments: Topic, context: ToolContext) -> list[PromptMessage]:
+        return [PromptMessage("user", arguments.topic)]
+
+
 class Dialogue(IPrompt[ArgumentsT], Generic[ArgumentsT]):
     name = "dialogue"
 
@@ -146,12 +153,12 @@ async def test_an_answer_is_of_the_model_that_was_asked_for() -> None:
 
 def test_registries_hold_any_prompt() -> None:
     """Registries accept prompts of all types, and lookups are checked for None."""
-    registry = PromptRegistry([Essay(), TopicDialogue(), review, *prompts_of(Desk())])
+    registry = PromptRegistry([Essay(), PlainEssay(), TopicDialogue(), review, *prompts_of(Desk())])
     assert_type(registry.try_get("essay"), AnyPrompt | None)
     assert_type(registry.get_all(), tuple[IPrompt[Any], ...])
     assert_type(prompts_of(Desk()), tuple[FunctionPrompt[..., Any], ...])
     assert_type(scan_prompts("axolotl_core.names"), tuple[IPrompt[Any], ...])
-    assert len(registry) == 4
+    assert len(registry) == 5
 
 
 def test_wrong_uses_are_seen_by_the_checker() -> None:

@@ -41,6 +41,14 @@ class Settings(IResource):
         return {}
 
 
+class PlainSettings(IResource):
+    name = "plain-settings"
+    uri = "config://plain"
+
+    def read(self, context: ToolContext) -> bytes:
+        return b""
+
+
 class Profile(IResourceTemplate[UserId]):
     name = "profile"
     uri_template = "users://{user_id}"
@@ -114,13 +122,13 @@ async def test_read_is_typed_by_the_class() -> None:
 
 def test_registries_hold_any_resource() -> None:
     """Registries accept resources and templates, and lookups are checked for None."""
-    registry = ResourceRegistry([Settings(), Profile(), posts, *resources_of(Shelf())])
+    registry = ResourceRegistry([Settings(), PlainSettings(), Profile(), posts, *resources_of(Shelf())])
     assert_type(registry.try_get("config://app"), AnyResource | None)
     assert_type(registry.get_all(), tuple[IResource | IResourceTemplate[Any], ...])
     found = resources_of(Shelf())
     assert_type(found, tuple[FunctionResource[..., Any] | FunctionResourceTemplate[..., Any], ...])
     assert_type(scan_resources("axolotl_core.names"), tuple[IResource | IResourceTemplate[Any], ...])
-    assert len(registry) == 4
+    assert len(registry) == 5
 
 
 def test_wrong_uses_are_seen_by_the_checker() -> None:

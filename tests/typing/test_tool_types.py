@@ -7,6 +7,8 @@ from pydantic import BaseModel
 
 from axolotl_core import IStreamTool, ITool, NoArguments, SchemaTool, TextContent, ToolContext, ToolRegistry, ToolResult
 from axolotl_core.registry import AnyTool
+from axolotl_server import connect
+from tests.support.tools import container_of
 
 ItemT = TypeVar("ItemT")
 
@@ -27,6 +29,19 @@ class Add(ITool[Pair, Sum]):
         assert_type(arguments.a, int)
         assert_type(context.remaining_seconds, float | None)
         return Sum(total=arguments.a + arguments.b)
+
+
+class PlainAdd(ITool[Pair, Sum]):
+    name = "plain-add"
+
+    def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+        return Sum(total=arguments.a + arguments.b)
+
+
+class PlainNothing(ITool[Pair, None]):
+    name = "plain-nothing"
+
+    def execute(self, arguments: Pair, context: ToolContext) -> None: ...
 
 
 class Page(BaseModel, Generic[ItemT]):
@@ -68,6 +83,11 @@ class WrongOutput(ITool[Pair, Sum]):
         return arguments
 
 
+class WrongPlainOutput(ITool[Pair, Sum]):
+    def execute(self, arguments: Pair, context: ToolContext) -> Pair:  # type: ignore[override]
+        return arguments
+
+
 async def test_execute_is_typed_by_the_type_arguments() -> None:
     """`execute` has the input and output types of the class."""
     answer = await Add().execute(Pair(a=1, b=2), ToolContext())
@@ -94,6 +114,14 @@ def test_stream_tools_yield_their_items() -> None:
 def test_wrong_signatures_are_seen_by_the_checker() -> None:
     """An `execute` that does not match its type arguments needs a `type: ignore`, which strict mypy verifies."""
     assert (WrongInput.input_model, WrongOutput.output_model) == (Pair, Sum)
+    assert WrongPlainOutput.output_model is Sum
+
+
+async def test_execute_may_be_a_plain_function() -> None:
+    """A plain `execute` has the output type itself, needs no `type: ignore`, and runs in a thread."""
+    async with connect(container_of(PlainAdd(), PlainNothing())) as client:
+        assert (await client.call("plain-add", {"a": 1, "b": 2})).structured == {"total": 3}
+        assert (await client.call("plain-nothing", {"a": 1, "b": 2})).text == ""
 
 
 def test_registries_hold_any_tool() -> None:

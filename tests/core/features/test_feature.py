@@ -1,6 +1,9 @@
 """IFeature: the base of tools, prompts and resources."""
 
-from collections.abc import Callable
+import re
+from collections.abc import AsyncIterator, Callable
+from functools import wraps
+from types import new_class
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from axolotl_core import (
     IPrompt,
     IResource,
     IResourceTemplate,
+    IStreamTool,
     ITool,
     NoArguments,
     PromptRegistry,
@@ -23,9 +27,11 @@ from axolotl_core import (
     resource,
     tool,
 )
+from axolotl_core.errors import DefinitionError, OutputError
 from axolotl_core.features.spec import Limits
 from axolotl_core.prompts import check_prompt
 from axolotl_core.registry import Registry
+from tests.support.core.feature_calls import run
 
 
 class Tool(ITool[NoArguments, str]):
@@ -163,3 +169,139 @@ def test_code_that_does_not_suspend_may_run_on_the_loop() -> None:
     registry = ToolRegistry()
     registry.register(Quick())
     assert Quick.execution == "loop"
+
+
+async def with_one(self: Any, first: Any) -> str:
+    return ""
+
+
+async def with_three(self: Any, first: Any, second: Any, third: Any) -> str:
+    return ""
+
+
+def with_keywords(self: Any, *, arguments: Any, context: ToolContext) -> str:
+    return ""
+
+
+async def with_unit(self: Any, arguments: Any, context: ToolContext, *, unit: str) -> str:
+    return unit
+
+
+async def in_pieces(self: Any, arguments: Any, context: ToolContext) -> AsyncIterator[str]:
+    yield ""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "code", "remedy"),
+    [
+        (ITool[NoArguments, str], "execute", with_one, "async def execute(self, arguments, context)"),
+        (ITool[NoArguments, str], "execute", with_three, "async def execute(self, arguments, context)"),
+        (ITool[NoArguments, str], "execute", with_keywords, "def execute(self, arguments, context)"),
+        (ITool[NoArguments, str], "execute", with_unit, "async def execute(self, arguments, context)"),
+        (ITool[NoArguments, str], "execute", in_pieces, "IStreamTool[Input, Item] with async def stream"),
+        (IStreamTool[NoArguments, str], "stream", with_three, "def stream(self, arguments, context)"),
+        (IPrompt[NoArguments], "render", with_one, "async def render(self, arguments, context)"),
+        (IPrompt[NoArguments], "render", in_pieces, "return the whole output, without yield"),
+        (IResource, "read", with_three, "async def read(self, context)"),
+        (IResourceTemplate[NoArguments], "read", with_one, "async def read(self, variables, context)"),
+        (IResourceTemplate[NoArguments], "read", in_pieces, "return the whole output, without yield"),
+    ],
+)
+def test_code_that_cannot_be_called_is_refused_when_it_is_defined(
+    base: Any, method: str, code: Callable[..., Any], remedy: str
+) -> None:
+    """The error has the file and line of the method, and what to write."""
+    with pytest.raises(DefinitionError) as refused:
+        new_class("Wrong", (base,), exec_body=lambda names: names.update({method: code}))
+    place = rf"Wrong\.{method} \(\S*test_feature\.py:{code.__code__.co_firstlineno}\) "
+    assert re.match(place, str(refused.value))
+    assert str(refused.value).endswith(remedy)
+
+
+async def without_pieces(self: Any, arguments: Any, context: ToolContext) -> str:
+    return ""
+
+
+def test_a_stream_without_yield_is_refused_when_it_is_defined() -> None:
+    """The error offers both ways out."""
+    with pytest.raises(DefinitionError, match=r"stream \(.+\) has no yield: yield each item, or subclass ITool"):
+        new_class(
+            "Wrong", (IStreamTool[NoArguments, str],), exec_body=lambda names: names.update(stream=without_pieces)
+        )
+
+
+def test_code_behind_decorators_is_taken_as_it_is() -> None:
+    """A decorator may pass on other arguments than it takes, and parameters with defaults are allowed."""
+
+    def in_kilometers(code: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(code)
+        async def passing(*arguments: Any) -> Any:
+            return await code(*arguments, "km")
+
+        return passing
+
+    class Distance(ITool[NoArguments, str]):
+        name = "distance"
+
+        @in_kilometers
+        async def execute(self, arguments: NoArguments, context: ToolContext, unit: str) -> str:
+            return unit
+
+    class Near(Tool):
+        async def execute(self, arguments: NoArguments, context: ToolContext, unit: str = "m") -> str:
+            return unit
+
+    class Open(Tool):
+        async def execute(self, *arguments: Any, unit: str = "m", **options: Any) -> str:
+            return unit
+
+    class Greeter:
+        def execute(self) -> str:
+            return "hello"
+
+    class Both(Tool, Greeter):
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:  # type: ignore[override]
+            return "both"
+
+    assert ToolRegistry([Distance()]).get_all()
+    assert Near().name == Open().name == Both().name == "x"
+
+
+async def fetch() -> str:
+    return ""
+
+
+class LatePrompt(IPrompt[NoArguments]):
+    name = "x"
+
+    def render(self, arguments: NoArguments, context: ToolContext) -> Any:
+        return fetch()
+
+
+class LateResource(IResource):
+    name = "x"
+    uri = "a://b"
+
+    async def read(self, context: ToolContext) -> Any:
+        return fetch()
+
+
+class LateTemplate(IResourceTemplate[NoArguments]):
+    name = "x"
+    uri_template = "a://b"
+
+    async def read(self, variables: NoArguments, context: ToolContext) -> Any:
+        return fetch()
+
+
+def late() -> Any:
+    return fetch()
+
+
+@pytest.mark.parametrize(
+    "feature", [LatePrompt(), LateResource(), LateTemplate(), prompt(late), resource("a://b")(late)], ids=kind_of
+)
+async def test_a_missing_await_is_named(feature: IFeature) -> None:
+    """A prompt or resource that returns a coroutine says which, where, and what to write."""
+    with pytest.raises(OutputError, match=r"returned the coroutine fetch \(\S*test_feature\.py:\d+\): await it"):
+        await run(feature)

@@ -1,6 +1,7 @@
 """Unexpected tool failures: only their own call fails."""
 
 import asyncio
+import inspect
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -21,6 +22,7 @@ from axolotl_core import (
     ToolResult,
     tool,
 )
+from axolotl_core.features.attributes import relative_path
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import call, mirrored, raw_exchange, raw_request
@@ -230,6 +232,85 @@ async def test_the_log_says_what_does_not_fit(
     assert text in record.getMessage()
     assert "test_tool_failures.py:" in record.getMessage()
     assert SECRET not in record.getMessage()
+
+
+class Late(ITool[NoArguments, Sum]):
+    """Forgets to await."""
+
+    name = "late"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> Sum:
+        return later()  # type: ignore[return-value]
+
+
+class LateThread(ITool[NoArguments, str]):
+    """Returns a coroutine from a plain function."""
+
+    name = "late"
+
+    def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        return later()  # type: ignore[return-value]
+
+
+class Pieces(ITool[NoArguments, Sum]):
+    """Returns a generator."""
+
+    name = "late"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> Sum:
+        return pieces()  # type: ignore[return-value]
+
+
+class Waiting(ITool[NoArguments, Any]):
+    """Returns a future."""
+
+    name = "late"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+        return asyncio.get_running_loop().create_future()
+
+
+async def later() -> Sum:
+    return Sum(total=1, unit="m")
+
+
+async def pieces() -> AsyncIterator[Sum]:
+    yield Sum(total=1, unit="m")
+
+
+@tool(name="late")
+def late_function() -> Sum:
+    """Return a coroutine."""
+    return later()  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("late", "text"),
+    [
+        pytest.param(Late(), "it returned the coroutine later ({}): await it, in an async def", id="async"),
+        pytest.param(LateThread(), "it returned the coroutine later ({}): await it, in an async def", id="plain"),
+        pytest.param(late_function, "it returned the coroutine later ({}): await it, in an async def", id="function"),
+        pytest.param(Waiting(), "it returned the Future ({}): await it, in an async def", id="future"),
+        pytest.param(
+            Pieces(),
+            "it returned the async generator pieces ({}): make the tool a subclass of IStreamTool[Input, Item] with "
+            "async def stream",
+            id="generator",
+        ),
+    ],
+)
+async def test_the_log_names_a_missing_await(
+    caplog: pytest.LogCaptureFixture, late: ITool[Any, Any], text: str
+) -> None:
+    """The log has what was returned, the line of the code that returned it, and what to write."""
+    async with ServerHost(container_of(late)) as host:
+        peer = Peer(host)
+        assert (await peer.reply(peer.call("late", {})))["result"]["isError"]
+        await peer.close()
+    [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.exc_info is None
+    code = inspect.unwrap(getattr(late, "function", type(late).execute)).__code__
+    assert text.format(f"{relative_path(code.co_filename)}:{code.co_firstlineno}") in record.getMessage()
 
 
 @pytest.mark.parametrize(

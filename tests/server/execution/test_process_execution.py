@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -99,6 +100,13 @@ async def test_failures_are_those_of_any_tool(caplog: pytest.LogCaptureFixture) 
     assert "the secret of the worker" in caplog.text
     assert "SystemExit: 3" in caplog.text
     assert "RecursionError" in caplog.text
+
+
+async def test_a_missing_await_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """A tool that returns a coroutine leaves its line and what to write in the log."""
+    async with connect(container_of(process_tools.forget_to_await), settings=ONE) as client:
+        assert (await client.call("forget_to_await")).is_error
+    assert re.search(r"returned the coroutine sleep \(\S*process_tools\.py:\d+\): await it", caplog.text)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,11 @@ def recurse() -> int:
 
 
 @tool(execution="process")
+def forget_to_await() -> Any:
+    return asyncio.sleep(0)
+
+
+@tool(execution="process")
 def unsendable() -> Any:
     return {"lock": threading.Lock()}
 

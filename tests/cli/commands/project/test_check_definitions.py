@@ -281,6 +281,126 @@ FIRST = LINE - 3
 )
 def test_places(cli: CommandLine, source: str, problem: str) -> None:
     """Every mistake is reported once with its line, by `check`, at the start, and to tests that connect."""
+    assert_reported(cli, source, problem)
+
+
+UNDEFINED = (
+    "an annotation names Missing, which is not defined: define it, or import it, in the same module (not in a function "
+    "or under TYPE_CHECKING)"
+)
+PAGE = """\
+from typing import Generic, TypeVar
+X = TypeVar("X")
+class Page(BaseModel, Generic[X]):
+    items: list[X]
+"""
+PARTIAL = 'class Partial(BaseModel):\n    other: "Missing"\n'
+NEEDY = """\
+class Orders:
+    def __init__(self, stock=None): ...
+class Stock:
+    def __init__(self, orders=None): ...
+"""
+CYCLE = """\
+class Container(containers.DeclarativeContainer):
+    orders = providers.Singleton(Orders)
+    stock = providers.Singleton(Stock, orders=orders)
+    orders.add_kwargs(stock=stock)
+    tools = providers.Callable(list, orders)
+"""
+UNSET = """\
+class Inner(containers.DeclarativeContainer):
+    database = providers.Dependency()
+    tools = providers.List(database)
+
+class Container(containers.DeclarativeContainer):
+    inner = providers.Container(Inner)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        pytest.param(
+            TOOL.format(line="").replace("return", "yield"),
+            f"T.execute (own.py:{LINE + 1}) is an asynchronous generator: make the tool a subclass of "
+            "IStreamTool[Input, Item] with async def stream",
+            id="a generator",
+        ),
+        pytest.param(
+            TOOL.format(line="").replace(", context: ToolContext", ""),
+            f"T.execute (own.py:{LINE + 1}) is called with arguments and context, but has other parameters: write "
+            "async def execute(self, arguments, context)",
+            id="a missing context",
+        ),
+        pytest.param(
+            PAGE + TOOL.format(line="").replace("ITool[A, int]", "ITool[Page, Page]"),
+            f"T (own.py:{FIRST + 4}): Page is generic, and its type is left open: write for example Page[int] instead, "
+            "or the name of a class like class MyPage(Page[int])",
+            id="a generic model",
+        ),
+        pytest.param(
+            PARTIAL + TOOL.format(line="").replace("ITool[A", "ITool[Partial"),
+            f"Tool 't' (own.py:{FIRST + 2}) cannot be compiled: {UNDEFINED}",
+            id="an undefined type in an input",
+        ),
+        pytest.param(
+            PARTIAL + TOOL.format(line="").replace("A, int]", "A, list[Partial]]"),
+            f"Tool 't' (own.py:{FIRST + 2}) cannot be compiled: {UNDEFINED}",
+            id="an undefined type in an output",
+        ),
+        pytest.param(
+            PARTIAL
+            + "class P(IPrompt[Partial]):\n    name = 'p'\n    def render(self, arguments, context): ...\n"
+            + CONTAINER.replace("tools", "prompts", 1).format(tools="providers.Singleton(P)"),
+            f"'p' (own.py:{FIRST + 2}) cannot be used: {UNDEFINED}",
+            id="an undefined type in a prompt",
+        ),
+        pytest.param(
+            '@tool\ndef f(x: "Missing") -> str: ...\n' + CONTAINER.format(tools="providers.Object(f)"),
+            f"f (own.py:{FIRST}): {UNDEFINED}",
+            id="an undefined parameter",
+        ),
+        pytest.param(
+            "@tool\ndef f(context) -> str: ...\n" + CONTAINER.format(tools="providers.Object(f)"),
+            f"f(context) (own.py:{FIRST}): annotate the parameter; its schema is derived from its type (for the "
+            "context of the call, write context: ToolContext)",
+            id="a context without its type",
+        ),
+        pytest.param(
+            NEEDY + CYCLE,
+            f"Providers of the container need each other: Orders (own.py:{FIRST}) needs Stock (own.py:{FIRST + 2}) "
+            "needs Orders; leave one of them out, or pass the provider itself, such as orders.provider, and call it "
+            "later",
+            id="a cycle",
+        ),
+        pytest.param(
+            UNSET,
+            f'Container "Container" has undefined dependencies: "Container.inner.database" (own.py:{FIRST + 1}): pass '
+            "them when the container is made, or override them",
+            id="an unset dependency",
+        ),
+    ],
+)
+def test_remedies(cli: CommandLine, source: str, problem: str) -> None:
+    """Code that cannot run as it is written is found before the first call, with its line and what to write."""
+    assert_reported(cli, source, problem)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="from Python 3.12 on, pydantic reads typing.TypedDict")
+def test_typed_dict_of_another_module(cli: CommandLine) -> None:
+    """Before Python 3.12, `typing.TypedDict` is refused with the module to import it from."""
+    written = "from typing import TypedDict\nclass D(TypedDict):\n    n: int\n"
+    assert_reported(
+        cli,
+        written + TOOL.format(line="").replace("A, int]", "A, D]"),
+        f"Tool 't' (own.py:{FIRST + 3}) cannot be compiled: before Python 3.12, TypedDict must come from "
+        "typing_extensions, not from typing",
+    )
+
+
+def assert_reported(cli: CommandLine, source: str, problem: str) -> None:
+    """Expect the problem from `check`, at the start, and in tests that connect."""
     assert errors_of(cli, source) == [problem]
     sys.modules.pop("own", None)
     answer = cli("serve", "own.py")
