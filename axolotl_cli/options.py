@@ -126,16 +126,6 @@ Traceback = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-class ReportFormat(StrEnum):
-    """The formats of a report."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-Format = Annotated[ReportFormat, typer.Option("--format", help="The format of the report.")]
-
-
 LogLevel = Annotated[
     Level | None,
     typer.Option("--log-level", "-l", case_sensitive=False, help="The lowest level of messages to log."),

@@ -9,7 +9,7 @@ import typer
 
 from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Format, Profile, ReportFormat, SettingsFile, Target
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target
 
 if TYPE_CHECKING:
     from axolotl_core.protocol.identity import Principal
@@ -73,7 +73,7 @@ def doctor(
     token_file: Annotated[
         Path | None, typer.Option("--token-file", metavar="FILE", help="A file with a token.")
     ] = None,
-    report_format: Format = ReportFormat.TABLE,
+    as_json: AsJson = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Explain every problem, not only the first.")
     ] = False,
@@ -95,7 +95,7 @@ def doctor(
         return await _diagnose(host, url, token)
 
     findings = with_host(chosen, work, is_audited=False)
-    _print_findings(findings, report_format, verbose)
+    _print_findings(findings, as_json, verbose)
     problem = next((finding for finding, _ in findings if finding.state == "problem"), None)
     raise typer.Exit(ExitCode.DONE if problem is None else problem.code)
 
@@ -150,8 +150,8 @@ def _place_of(finding: "AuthFinding", host: "ServerHost") -> str:
     return f"{'.'.join(keys)} ({host.loaded_settings.origin_of(keys)})"
 
 
-def _print_findings(findings: "list[tuple[AuthFinding, str]]", report_format: ReportFormat, verbose: bool) -> None:
-    if report_format is ReportFormat.JSON:
+def _print_findings(findings: "list[tuple[AuthFinding, str]]", as_json: bool, verbose: bool) -> None:
+    if as_json:
         from axolotl_cli.output import print_json
 
         shown = [

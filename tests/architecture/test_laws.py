@@ -47,7 +47,6 @@ LIBRARIES: Final = {
     "pytest": ["axolotl_testing/"],
     "redis": ["axolotl_server/stores/"],
     "rich": ["axolotl_cli/output.py", "axolotl_cli/views/"],
-    "splintr": ["axolotl_cli/budget/"],
     "uritemplate": ["axolotl_core/resources/"],
     "uvicorn": ["axolotl_server/http_server/"],
     "uvloop": ["axolotl_cli/runtime.py"],

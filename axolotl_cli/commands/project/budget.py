@@ -6,11 +6,11 @@ import typer
 
 from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import EnvFile, Format, Profile, ReportFormat, SettingsFile, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target, ToolSets
 from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
 
 if TYPE_CHECKING:
-    from axolotl_cli.budget.budget_report import BudgetReport
+    from axolotl_cli.views.tool_costs import BudgetReport
     from axolotl_server.host import ServerHost
 
 
@@ -20,15 +20,7 @@ def budget(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", metavar="N", min=0, help="Fail if the tools cost more tokens.")
     ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            metavar="NAME",
-            help="Count with this tokenizer, for example o200k_base, instead of estimating. Needs the extra budget.",
-        ),
-    ] = None,
-    report_format: Format = ReportFormat.TABLE,
+    as_json: AsJson = False,
     subject: Subject = None,
     role: Roles = None,
     scope: Scopes = None,
@@ -47,29 +39,21 @@ def budget(
 
     principal = chosen_principal(subject, scope, role, tenant)
     chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
-    from axolotl_cli.budget.budget_report import as_json, make_report, print_report
-    from axolotl_cli.budget.tokens import token_method
     from axolotl_cli.runtime import with_host
-
-    method = token_method(tokenizer)
+    from axolotl_cli.views.tool_costs import make_report, print_report
 
     async def count(host: "ServerHost") -> "BudgetReport":
-        return await make_report(host, principal, method, max_tokens)
+        return await make_report(host, principal, max_tokens)
 
     report = with_host(chosen, count)
-    if report_format is ReportFormat.JSON:
+    if as_json:
         from axolotl_cli.output import print_json
 
-        print_json(as_json(report))
+        print_json(report)
     else:
         print_report(report)
-    _check_limit(report)
-
-
-def _check_limit(report: "BudgetReport") -> None:
-    from axolotl_cli.text import report as report_problem
-
     if report.is_over:
-        tokens, limit = report.total.tokens, report.max_tokens
-        report_problem(f"The tools cost {tokens:,} tokens, but at most {limit:,} are allowed")
+        from axolotl_cli.text import report as report_problem
+
+        report_problem(f"The tools cost {report.total.tokens:,} tokens, but at most {max_tokens:,} are allowed")
         raise typer.Exit(ExitCode.OVER_BUDGET)

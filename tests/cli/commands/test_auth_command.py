@@ -118,7 +118,7 @@ def test_doctor(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "setting: auth.introspection_url" in answer.stdout
     assert len(answer.stdout.splitlines()) <= 24
     assert "secret-token" not in answer.stdout + answer.stderr
-    wrong = cli("auth", "doctor", target, "--url", "https://other.example/mcp", "--format", "json")
+    wrong = cli("auth", "doctor", target, "--url", "https://other.example/mcp", "--json")
     assert wrong.code == 2
     assert json.loads(wrong.stdout)["findings"][0]["setting"] == "auth.resource (axolotl.toml:2)"
     fine = cli("auth", "doctor", target)

@@ -1,1 +1,0 @@
-"""The budget: what the list of tools costs a model."""
