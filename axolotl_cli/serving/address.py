@@ -43,6 +43,12 @@ def url_of(settings: HttpSettings, listener: socket.socket) -> str:
     return address_of(settings, listener.getsockname()[1]) + quote(settings.path)
 
 
+def listening_url(settings: HttpSettings, url: str) -> str:
+    """Return the URL of the endpoint with the address that the server listens at, which may be every one."""
+    local = _ALL_ADDRESSES.get(settings.host)
+    return url if local is None else url.replace(local, settings.host or "0.0.0.0", 1)
+
+
 def address_of(settings: HttpSettings, port: int) -> str:
     """Return the URL of the server without a path."""
     host = _ALL_ADDRESSES.get(settings.host, settings.host)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from axolotl_cli.serving.address import listens_everywhere
+from axolotl_cli.serving.address import listening_url, listens_everywhere
 from axolotl_cli.text import counted, counts_in, enumeration, print_status, styled
 from axolotl_cli.views.schemas import sample_arguments
 from axolotl_core.features.spec import ToolSpec
@@ -23,15 +23,16 @@ _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+")
 
 def print_banner(host: ServerHost, url: str) -> None:
     """Print the banner, or log one line if the log is JSON."""
+    address = listening_url(host.settings.http, url)
     specs = [binding.spec for binding in host.catalogue.bindings()]
     offer = enumeration(counted(counts_in(host)))
     if host.settings.log.format == "json":
-        _log.info("%s serves %s at %s", host.settings.server.name, offer, url)
+        _log.info("%s serves %s at %s", host.settings.server.name, offer, address)
         if host.console is not None:
             _log.info("console: %s", host.console.link(url))
         return
     name = styled(host.settings.server.name, bold=True)
-    print_status(f"{name} serves {offer} at {styled(url, fg='cyan', underline=True)}\n")
+    print_status(f"{name} serves {offer} at {styled(address, fg='cyan', underline=True)}\n")
     if host.console is not None:
         print_status(f"Console: {styled(host.console.link(url), fg='cyan', underline=True)}\n")
     is_public = host.settings.http.allowed_hosts or host.settings.auth.resource is not None

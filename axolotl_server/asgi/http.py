@@ -164,30 +164,43 @@ class RunningBodies:
                 del self._by_share[share]
 
 
+_PIECE_BYTES: Final = 64 * 1024
+"""The size up to which pieces of a body are put together; a large one that grows would leave holes in memory."""
+
+
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, max_bytes: int, budget: BodyBudget) -> bytes:
     """Read the body of a request; refuse with 413 if it is too large, 400 if the client left, 503 beyond the budget."""
     announced = headers.get(b"content-length", b"0")
     if len(announced) > 19 or int(announced) > max_bytes:
         raise _too_large(max_bytes)
-    message = await receive()
-    first: bytes = message.get("body", b"")
-    if message["type"] == "http.request" and not message.get("more_body") and len(first) <= max_bytes:
-        return first
-    body = bytearray()
+    piece, complete = await _receive_piece(receive)
+    if complete and len(piece) <= max_bytes:
+        return piece
+    size, pieces = 0, [bytearray()]
     try:
         while True:
-            if message["type"] == "http.disconnect":
-                raise HttpRefusal(400, "Bad request: the client left before its body was complete")
-            piece = message.get("body", b"")
-            if len(body) + len(piece) > max_bytes:
+            if size + len(piece) > max_bytes:
                 raise _too_large(max_bytes)
             budget.take(len(piece))
-            body += piece
-            if not message.get("more_body"):
-                return bytes(body)
-            message = await receive()
+            size += len(piece)
+            if len(pieces[-1]) < _PIECE_BYTES:
+                pieces[-1] += piece
+            else:
+                pieces.append(bytearray(piece))
+            if complete:
+                return b"".join(pieces)
+            del piece  # it would be held twice until the next one arrives
+            piece, complete = await _receive_piece(receive)
     finally:
-        budget.give_back(len(body))
+        budget.give_back(size)
+
+
+async def _receive_piece(receive: Receive) -> tuple[bytes, bool]:
+    """Receive a piece of a body, and whether it is the last one; refuse with 400 if the client left."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise HttpRefusal(400, "Bad request: the client left before its body was complete")
+    return message.get("body", b""), not message.get("more_body")
 
 
 def _too_many_bodies() -> HttpRefusal:

@@ -22,7 +22,6 @@ from axolotl_core.errors import (
     MethodNotFound,
     Overloaded,
     ProtocolError,
-    RequestCancelled,
     ToolError,
 )
 from axolotl_core.layers import ToolCall
@@ -33,7 +32,7 @@ from axolotl_server.calls.call_shares import CallShares
 from axolotl_server.execution.threads import Zombies
 from axolotl_server.lifecycle.closing import ScopeCloser
 from axolotl_server.messages.connection import Connection
-from axolotl_server.messages.replies import RESPONSE, RESULT, describe_stop, error_reply, hide
+from axolotl_server.messages.replies import RESPONSE, RESULT, describe_stop, end_cancelled, error_reply, hide
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import withdraw
 
@@ -356,8 +355,7 @@ class FeatureMethod(ABC):
 
     def _reply_to_stop(self, call: ToolCall, request: Request) -> bytes | None:
         if call.cancel_reason in _CALLER_LEFT:
-            if request.exchange.headers is not None and not request.era.revision.stateless:
-                raise RequestCancelled  # over HTTP, a client that gets no response asks again and again
+            end_cancelled(request, call.cancel_reason)
             return None
         return self.reply_to_failure(describe_stop(call), request)
 

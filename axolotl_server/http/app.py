@@ -111,9 +111,11 @@ class HttpApp:
                 await self._serve_other(scope, headers, receive, send)
                 return
             credentials = _take_credentials(scope, headers)
-            self._checks.check_post(headers)
+            accepted = self._checks.check_source(headers)
             client = scope.get("client")
             principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, client, headers)
+            if not accepted:
+                self._checks.check_media(headers)
             body = await read_body(headers, receive, self.max_message_bytes, self.bodies)
             request = AsgiRequest(receive, send, client)
             if len(body) <= LARGE_BODY_BYTES:
@@ -143,10 +145,11 @@ class HttpApp:
         """
         try:
             if principal is None:
-                if not accepted:
-                    self._checks.check_post(headers)
+                accepted = accepted or self._checks.check_source(headers)
                 gate = self._gate
                 principal = ANONYMOUS if gate is None else await gate.admit(credentials, request.client, headers)
+                if not accepted:
+                    self._checks.check_media(headers)
                 del credentials  # no code behind the gate needs it
             if monotonic() > self._admission.check_at:
                 await self._admission.admit(share_of(principal, self.addresses.find(request.client, headers)))
@@ -175,7 +178,8 @@ class HttpApp:
     def accepts_post(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether the headers of a posted message pass all checks that do not depend on its body or its token."""
         try:
-            self._checks.check_post(headers)
+            if not self._checks.check_source(headers):
+                self._checks.check_media(headers)
         except HttpRefusal:
             return False
         return True

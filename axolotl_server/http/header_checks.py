@@ -27,16 +27,20 @@ class HeaderChecks:
         self._accepted: set[tuple[bytes | None, ...]] = set()
         """Combinations of Host, Origin, Content-Type and Accept that were accepted and need no second check."""
 
-    def check_post(self, headers: Mapping[bytes, bytes]) -> None:
-        """Check the headers of a posted message, and remember an accepted combination."""
-        get = headers.get
-        checked = (get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept"))
-        if checked in self._accepted:
-            return
+    def check_source(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Check Host and Origin of a posted message; return whether `check_media` has accepted the rest before."""
+        if _checked(headers) in self._accepted:
+            return True
         self.check_host_and_origin(headers)
-        self._check_media(headers)
+        return False
+
+    def check_media(self, headers: Mapping[bytes, bytes]) -> None:
+        """Check the media types of a message whose source was checked, and remember an accepted combination."""
+        self.check_content(headers)
+        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
+            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
         if len(self._accepted) < _REMEMBERED:
-            self._accepted.add(checked)
+            self._accepted.add(_checked(headers))
 
     def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request for another Host with 421, and one from a page of another Origin with 403."""
@@ -55,11 +59,6 @@ class HeaderChecks:
         if not _names_json(headers.get(b"content-type", b"")):
             raise HttpRefusal(415, "Unsupported media type: send Content-Type: application/json")
 
-    def _check_media(self, headers: Mapping[bytes, bytes]) -> None:
-        self.check_content(headers)
-        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
-            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
-
     def _is_host(self, value: bytes) -> bool:
         match = _HOST.fullmatch(value.decode("latin-1").lower())
         if match is None:
@@ -73,6 +72,11 @@ class HeaderChecks:
         match = _ORIGIN.fullmatch(origin)
         authority = _HOST.fullmatch(match["authority"]) if match else None
         return authority is not None and authority["host"] in _LOOPBACK
+
+
+def _checked(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
+    get = headers.get
+    return get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
 
 
 def accepts(header: bytes, wanted: bytes) -> bool:

@@ -120,6 +120,16 @@ class HttpExchange(msgspec.Struct, eq=False):
             if isinstance(stream, SessionStream):
                 stream.hang_up()
 
+    def end_silently(self) -> bool:
+        """End the response as an event stream without a reply, unless the client would resume that stream.
+
+        A client that has cancelled its request expects no reply, but an HTTP response. Some clients fail if they get
+        JSON while they leave.
+        """
+        if self._message_stream is None:
+            return self._open_stream(in_session=False) is not None
+        return not (isinstance(self._message_stream, SessionStream) and self._message_stream.is_stored)
+
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal | None:
         """Ask a client for a token with more scopes, unless the reply has begun."""
         if self._context.gate is None or self._response_stream is not None:
@@ -183,14 +193,14 @@ class HttpExchange(msgspec.Struct, eq=False):
         if self._streams_reply and not self._finishing and self._session is not None and self._session.polls:
             self._open_stream()
 
-    def _open_stream(self) -> EventStream | SessionStream | None:
+    def _open_stream(self, *, in_session: bool = True) -> EventStream | SessionStream | None:
         if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
             return None
         self.plain = False
         outlet = EventStream(self._request.send, self._session_header(), self._context.keep_alive)
         outlet.start()
         self._response_stream = outlet
-        self._message_stream = outlet if self._session is None else self._session.open_stream(outlet)
+        self._message_stream = outlet if self._session is None or not in_session else self._session.open_stream(outlet)
         return self._message_stream
 
     def _session_header(self) -> Headers:

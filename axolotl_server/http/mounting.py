@@ -21,6 +21,7 @@ from axolotl_server.configuration.settings_file import FileSettings, find_file, 
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.assembly import is_authenticated
 from axolotl_server.settings.server import ServerSettings
 
 PrincipalOf: TypeAlias = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
@@ -192,11 +193,17 @@ class MountedApp:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _check(self, host: ServerHost) -> None:
-        auth = host.settings.auth
-        if self._principal is not None and (auth.is_used or host.roles.token_verifier is not None):
+        authenticated = is_authenticated(host)
+        if self._principal is not None and authenticated:
             raise ConfigurationError(
                 "make_app has a principal, and the settings have auth or the container a token_verifier: two ways to "
                 "authenticate. Keep one of them"
+            )
+        if self._principal is None and not authenticated and not host.settings.http.allow_unauthenticated:
+            raise ConfigurationError(
+                "Anyone who can reach the application around this server could use it. Pass principal to make_app, or "
+                "configure auth (issuers, introspection_url or api_keys). If everyone may use it, set "
+                "http.allow_unauthenticated = true"
             )
         self._warn_about_metadata(host.settings)
 

@@ -260,7 +260,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._head_bytes > state.max_head_bytes or len(headers) > state.max_headers:
             self._check_size(headers)
         named = dict(headers)
-        if b"upgrade" in named and self.parser.should_upgrade():
+        if self.parser.should_upgrade():
             version = self.parser.get_http_version()
             self._upgrade = plain_head(self.parser.get_method(), self.url, version, headers)
             return

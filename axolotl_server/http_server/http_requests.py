@@ -48,7 +48,9 @@ def check_target(target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
 
 
 def plain_head(method: bytes, target: bytes, version: str, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Write the head of a request again, without the header Upgrade."""
+    """Write the head of a request again, without the header Upgrade; refuse CONNECT, which the parser treats alike."""
+    if method == b"CONNECT":
+        raise HttpRefusal(405, "Method not allowed: use POST", headers=[(b"allow", b"POST, GET, DELETE")])
     lines = b"".join(b"%b: %b\r\n" % (name, value) for name, value in headers if name != b"upgrade")
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, target, version.encode(), lines)
 

@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import os
+import selectors
 import sys
 import threading
 import time
 import traceback
+from itertools import dropwhile
 from math import inf
 from pathlib import Path
 from typing import Final
@@ -14,9 +16,13 @@ from typing import Final
 _FRAMEWORK: Final = tuple(
     f"{Path(__file__).parents[2] / package}{os.sep}" for package in ("axolotl_core", "axolotl_server", "axolotl_cli")
 )
+_LOOP: Final = (f"{Path(asyncio.__file__).parent}{os.sep}", selectors.__file__)
 
 _BLOCKED: Final = (
     "the event loop has been blocked for %.2f seconds by %s; await, or write a plain def, which runs in a thread"
+)
+_BUSY: Final = (
+    "the event loop has been blocked for %.2f seconds, but by no code of yours: the machine may have too much to do"
 )
 
 _log = logging.getLogger("axolotl")
@@ -90,9 +96,9 @@ class Watchdog:
             return
         stack = traceback.extract_stack(frame)
         ours = [number for number, one in enumerate(stack) if one.filename.startswith(_FRAMEWORK)]
-        shown = stack[ours[-1] + 1 :] if ours else stack
-        first = shown[0] if shown else stack[-1]
-        place = f"{first.name} ({first.filename}:{first.lineno})"
+        called = stack[ours[-1] + 1 :] if ours else stack
+        shown = [*dropwhile(lambda one: one.filename.startswith(_LOOP), called)]
         frames = f"Stack (most recent call last):\n{''.join(traceback.format_list(shown or stack)).rstrip()}"
-        arguments = seconds, place
-        _log.handle(_log.makeRecord(_log.name, logging.WARNING, __file__, 0, _BLOCKED, arguments, None, sinfo=frames))
+        place = "".join(f"{one.name} ({one.filename}:{one.lineno})" for one in shown[:1])
+        text, arguments = (_BLOCKED, (seconds, place)) if shown else (_BUSY, (seconds,))
+        _log.handle(_log.makeRecord(_log.name, logging.WARNING, __file__, 0, text, arguments, None, sinfo=frames))

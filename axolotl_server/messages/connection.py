@@ -218,6 +218,10 @@ class IExchange(Protocol):
         """Close the connection if the client can come back for the reply."""
         return
 
+    def end_silently(self) -> bool:
+        """Prepare to end without a reply, because the request was cancelled; return False if the client needs one."""
+        return self.headers is None
+
     def challenge(self, scopes: Iterable[str]) -> ProtocolError | None:
         """Return the error that asks a client to come back with these scopes, None if the transport has none."""
         return None

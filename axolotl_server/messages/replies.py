@@ -10,6 +10,7 @@ from axolotl_core.errors import (
     InternalError,
     OutputError,
     ProtocolError,
+    RequestCancelled,
     ToolCancelled,
     ToolError,
     ToolFailed,
@@ -22,6 +23,7 @@ from axolotl_core.protocol.wire import error_message
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
     from axolotl_server.messages.connection import IExchange
+    from axolotl_server.messages.request import Request
 
 _log = logging.getLogger("axolotl")
 
@@ -57,6 +59,18 @@ def describe_stop(call: ToolCall) -> ToolError:
         f"{_named(call)} was stopped because the server is shutting down; try again",
         meta={"reason": "shutdown", "retryAfterMs": 1000},
     )
+
+
+def end_cancelled(request: "Request", reason: CancelReason | None) -> None:
+    """Leave a request unanswered whose caller has left; raise RequestCancelled if the caller needs a response.
+
+    Over HTTP with a handshake, it needs one if it did not cancel the request, or would ask for the reply again.
+    """
+    exchange = request.exchange
+    if exchange.headers is None or request.era.revision.stateless:
+        return
+    if reason is not CancelReason.CLIENT or not exchange.end_silently():
+        raise RequestCancelled
 
 
 def _named(call: ToolCall) -> str:

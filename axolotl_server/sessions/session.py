@@ -68,6 +68,11 @@ class SessionStream:
         """Whether a client is connected."""
         return self._response is not None and self._response.open
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the client can resume the stream."""
+        return self._archive is not None
+
     def put(self, message: bytes) -> None:
         """Send a message."""
         size = len(message) if is_droppable(message) else None

@@ -75,7 +75,7 @@ class HttpSettings(Section):
     trusted_proxies: tuple[_Network, ...] = Field((), max_length=1000)
     """Addresses and networks of proxies whose `Forwarded` or `X-Forwarded-For` header names the client."""
     allow_unauthenticated: bool = False
-    """Whether a server without authentication may listen on addresses other than localhost."""
+    """Whether a server without authentication may listen on addresses other than localhost, or be mounted."""
     tls_certificate: Path | None = None
     """A PEM file with the certificate and its chain. Turns on HTTPS."""
     tls_key: Path | None = None

@@ -12,7 +12,6 @@ from axolotl_core.errors import (
     InvalidArguments,
     InvalidParams,
     MethodNotFound,
-    RequestCancelled,
     ToolError,
 )
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
@@ -21,6 +20,7 @@ from axolotl_core.tools.tool import TaskSupport
 from axolotl_server.eras.era import Methods
 from axolotl_server.features.tools import ToolMethods
 from axolotl_server.messages.params import ListParams, read_params
+from axolotl_server.messages.replies import end_cancelled
 from axolotl_server.messages.request import Request
 from axolotl_server.tasks.task_followers import TaskFollower, Waiter, mark_related
 from axolotl_server.tasks.task_runner import StoredError, TaskRunner
@@ -212,11 +212,10 @@ class _RunningCall:
 
 
 def _end_waiting(reason: CancelReason | None, request: Request) -> None:
-    """End a request that no longer waits; an error tells those who still expect a response."""
+    """End a request that no longer waits; an error tells those who still need a response."""
     if reason is CancelReason.SHUTDOWN:
         raise InternalError("The server is shutting down", data={"reason": reason})
-    if request.exchange.headers is not None:
-        raise RequestCancelled
+    end_cancelled(request, reason)
 
 
 class _LossWatch:

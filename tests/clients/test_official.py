@@ -1,5 +1,6 @@
 """The official Python client, in both eras of the protocol, over both transports."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import Implementation, TextContent
+
+from tests.support.servers.serving import serving
+from tests.support.tools import Probe, container_of
 
 MODES = ["legacy", "auto", "2026-07-28"]
 NEGOTIATED = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
@@ -73,3 +77,17 @@ async def test_the_official_client(transport: str, mode: str, url: str, command:
         assert caught.value.error.code == (-32602 if NEGOTIATED[mode] == "2026-07-28" else -32601)
 
         assert text_of(await client.call_tool("who_am_i")) == "tester 7"
+
+
+async def test_the_official_client_leaves_after_a_cancelled_call() -> None:
+    """The client gets no reply to the cancelled call while it leaves: one in JSON would end it with an error."""
+    for _ in range(10):
+        probe = Probe()
+        async with (
+            serving(container_of(probe)) as server,
+            connected("http", "legacy", server.url, ("", [], "")) as client,
+        ):
+            calling = asyncio.create_task(client.call_tool("probe"))
+            await probe.started.wait()
+            calling.cancel()
+            await asyncio.wait([calling])

@@ -63,6 +63,7 @@ def test_public_addresses_need_authentication(processes: Processes, host: str) -
 def test_explicitly_unauthenticated(processes: Processes) -> None:
     """With `http.allow_unauthenticated` it does start."""
     _, banner = start(processes, SAMPLE, "--host", "0.0.0.0", **OPEN)
+    assert " at http://0.0.0.0:" in banner.splitlines()[0]
     assert paste(banner).status_code == 200
 
 

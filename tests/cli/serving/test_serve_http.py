@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_cli.serving.address import listen, listens_everywhere, url_of
+from axolotl_cli.serving.address import address_of, listen, listening_url, listens_everywhere, url_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
@@ -182,3 +182,12 @@ def test_url(host: str, shown: str, everywhere: bool) -> None:
     with listen(settings) as listener:
         assert url_of(settings, listener) == f"http://{shown}:{listener.getsockname()[1]}/a%20b"
     assert listens_everywhere(settings) is everywhere
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"), [("0.0.0.0", "0.0.0.0"), ("", "0.0.0.0"), ("::", "[::]"), ("localhost", "localhost")]
+)
+def test_listening_url(host: str, shown: str) -> None:
+    """The address that is shown is the one that the server listens at, which other machines may reach."""
+    settings = HttpSettings(host=host)
+    assert listening_url(settings, address_of(settings, 8000) + "/mcp") == f"http://{shown}:8000/mcp"

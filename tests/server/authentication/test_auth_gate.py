@@ -47,6 +47,24 @@ async def test_every_request_needs_a_token(method: str, path: str) -> None:
             assert (wrong.status, challenge_of(wrong)["error"]) == (401, "invalid_token")
 
 
+@pytest.mark.parametrize("direct", [True, False])
+async def test_the_order_of_checks(direct: bool) -> None:
+    """Host and Origin are checked first, then the token, then the media types."""
+    async with authority() as issuer, gated(issuer.settings()) as server:
+        source = [] if direct else [("Origin", "http://localhost")]
+        known = bearer(issuer.token())
+        for headers, status in (
+            ([("Content-Type", "text/plain")], 401),
+            ([("Content-Type", "application/json"), ("Accept", "text/html")], 401),
+            ([("Content-Type", "text/plain"), known], 415),
+            ([("Content-Type", "application/json"), ("Accept", "text/html"), known], 406),
+            ([("Content-Type", "text/plain")], 421),
+        ):
+            host = "example.com" if status == 421 else "localhost"
+            data = raw_request(message("ping"), [*source, *headers], host=host)
+            assert (await raw_exchange(server.port, data)).status == status
+
+
 async def test_the_body_is_not_waited_for() -> None:
     """A request without a token is answered before its body is read."""
     async with authority() as issuer, gated(issuer.settings()) as server:

@@ -129,18 +129,22 @@ async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
         await until(lambda: len(server.host.handler.inflight.zombies) == 0)
 
 
-async def test_a_cancelled_call_of_a_session(stuck: Stuck) -> None:
-    """A canceled request in a session gets an error."""
+@pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream"])
+async def test_a_cancelled_call_of_a_session(stuck: Stuck, accept: str) -> None:
+    """A canceled request in a session gets an event stream without a response, or an error if it takes JSON only."""
     stuck.timeout_seconds = 30
     async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
+        client.headers["Accept"] = accept
         running = asyncio.ensure_future(client.post(call("stuck", id=5, handshake=True)))
         await stuck.started.wait()
         cancelled = message("notifications/cancelled", {"requestId": 5}, id=None)
         assert (await client.post(cancelled)).status_code == 202
         reply = await asyncio.wait_for(running, PATIENCE_SECONDS)
-        assert reply.json()["error"]["code"] == -32800
+        assert reply.status_code == 200
+        assert reply.headers["content-type"] == accept.rpartition(" ")[2]
+        assert reply.json()["error"]["code"] == -32800 if accept == "application/json" else reply.text == ""
         stuck.release.set()
 
 

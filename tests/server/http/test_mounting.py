@@ -46,6 +46,9 @@ async def manage() -> str:
     return "done"
 
 
+OPEN = {"http": {"allow_unauthenticated": True}}
+
+
 class Container(containers.DeclarativeContainer):
     """Two tools, one of which needs a scope."""
 
@@ -87,7 +90,7 @@ async def test_hosts(kind: str, root: str, path: str) -> None:
     """The endpoint is below the prefix of the mount, whether or not a proxy removes the prefix of the application."""
     if not root:
         path = "/tools"
-    mcp = make_app(Container, settings={})
+    mcp = make_app(Container, settings=OPEN)
     if kind == "fastapi":
         app: Any = FastAPI()
         app.mount("/tools", mcp)
@@ -119,10 +122,18 @@ def test_root_path(path: str, root: str, below: str) -> None:
     assert path_below_root({"path": path, "root_path": root}) == below
 
 
+async def test_strangers() -> None:
+    """A server without any authentication does not start, unless the settings say that everyone may use it."""
+    mcp = make_app(Container, settings={})
+    with pytest.raises(ConfigurationError, match=r"Pass principal to make_app.*http\.allow_unauthenticated = true"):
+        async with mcp.lifespan():
+            pass
+
+
 async def test_two_servers() -> None:
     """Two servers in one application are independent, and one lifespan runs both with that of the application."""
     one, two = (
-        make_app(Container, settings={}),
+        make_app(Container, settings=OPEN),
         make_app(Container, settings={}, principal=lambda scope: Principal("ada")),
     )
     events: list[str] = []
@@ -147,7 +158,7 @@ async def test_two_servers() -> None:
 async def test_before_the_start(caplog: pytest.LogCaptureFixture) -> None:
     """Requests before the start get 503, and the log says once what to do."""
     app = FastAPI()
-    app.mount("/tools", make_app(Container, settings={}))
+    app.mount("/tools", make_app(Container, settings=OPEN))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
         for _ in range(2):
             assert (await call(client, "/tools/mcp")).status_code == 503
@@ -227,12 +238,12 @@ async def test_well_known(caplog: pytest.LogCaptureFixture) -> None:
         in (refused.headers["www-authenticate"])
     )
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert make_app(Container, settings={}).well_known_routes() == {}
+    assert make_app(Container, settings=OPEN).well_known_routes() == {}
 
 
 async def test_alone() -> None:
     """As the outermost application it answers the messages of the lifespan itself."""
-    mcp, sent = make_app(Container, settings={}), []
+    mcp, sent = make_app(Container, settings=OPEN), []
     inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     outbox: asyncio.Queue[Any] = asyncio.Queue()
     running = asyncio.create_task(mcp({"type": "lifespan"}, inbox.get, outbox.put))
@@ -253,7 +264,7 @@ async def test_failing_start() -> None:
     async def receive() -> dict[str, str]:
         return {"type": "lifespan.startup"}
 
-    await make_app("tests.nowhere:Container", settings={})({"type": "lifespan"}, receive, outbox.put)
+    await make_app("tests.nowhere:Container", settings=OPEN)({"type": "lifespan"}, receive, outbox.put)
     message = await outbox.get()
     assert (message["type"], "tests.nowhere" in message["message"]) == ("lifespan.startup.failed", True)
 
@@ -271,7 +282,7 @@ async def test_drain() -> None:
     class Slow(containers.DeclarativeContainer):
         tools = providers.List(providers.Object(wait))
 
-    mcp = make_app(Slow, settings={})
+    mcp = make_app(Slow, settings=OPEN)
     client = httpx2.AsyncClient(transport=httpx2.ASGITransport(mcp), base_url="http://localhost")
     async with client:
         async with mcp.lifespan():
@@ -284,7 +295,7 @@ async def test_drain() -> None:
 async def test_settings_file(tmp_path: Path) -> None:
     """A file, a profile and a started host are accepted, too."""
     file = tmp_path / "shop.toml"
-    file.write_text('[http]\npath = "/a"\n[profile.prod.http]\npath = "/b"\n')
+    file.write_text('[http]\nallow_unauthenticated = true\npath = "/a"\n[profile.prod.http]\npath = "/b"\n')
     mcp = make_app("tests.server.http.test_mounting:Container", settings=file, profile="prod")
     async with asking(mcp, mcp) as client:
         assert text(await call(client, "/b")) == "anonymous"
@@ -296,7 +307,7 @@ async def test_settings_file(tmp_path: Path) -> None:
 
 async def test_official_client() -> None:
     """The official client uses a server that is mounted in FastAPI, in both eras."""
-    mcp = make_app(Container, settings={})
+    mcp = make_app(Container, settings=OPEN)
     app = FastAPI(lifespan=mcp.lifespan)
     app.mount("/tools", mcp)
     listener = free_port()

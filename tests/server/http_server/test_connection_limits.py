@@ -5,6 +5,7 @@ import http.client
 import json
 import select
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from axolotl_core import tool
 from axolotl_server import ServerHost
+from axolotl_server.asgi.http import BodyBudget, Message, read_body
 from axolotl_server.http_server.connections import StallCheck
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
@@ -200,6 +202,35 @@ async def test_a_client_that_does_not_read_is_closed() -> None:
             waiting.register(client, 0)  # only errors: the client never reads
             await until(lambda: waiting.poll(0))
         assert (await raw_exchange(port, REQUEST)).status == 200
+
+
+@pytest.mark.parametrize(("size", "count"), [(MIB // 4, 8), (1, 100_000)])
+async def test_an_incomplete_body_is_held_once(size: int, count: int) -> None:
+    """While the rest of a body is awaited, its memory is about the bytes that count for the limit."""
+    budget, waiting, left = BodyBudget(4 * MIB), asyncio.Event(), count
+
+    async def receive() -> Message:
+        nonlocal left
+        if not left:
+            waiting.set()
+            await asyncio.Event().wait()
+        left -= 1
+        return {"type": "http.request", "body": b"x" * size, "more_body": True}
+
+    tracemalloc.start()
+    try:
+        reading = asyncio.create_task(read_body({}, receive, 4 * MIB, budget))
+        await asyncio.wait_for(waiting.wait(), PATIENCE_SECONDS)
+        snapshot = tracemalloc.take_snapshot()
+    finally:
+        tracemalloc.stop()
+    assert budget.used == size * count
+    here = [tracemalloc.Filter(True, filename) for filename in (__file__, read_body.__code__.co_filename)]
+    held = sum(trace.size for trace in snapshot.filter_traces(here).traces)
+    assert held < budget.used * 1.1 + 16 * 1024
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert budget.used == 0
 
 
 async def test_idle_connections_are_closed() -> None:

@@ -134,6 +134,23 @@ async def test_a_request_to_upgrade_keeps_its_body(server: HttpServer, in_pieces
         assert (await read_reply(reader)).status == 200
 
 
+@pytest.mark.parametrize("target", [b"/mcp", b"localhost:80"])
+@pytest.mark.parametrize("upgrade", [b"", b"Connection: upgrade\r\nUpgrade: x\r\n"])
+@pytest.mark.parametrize("in_pieces", [False, True])
+async def test_connect_is_refused_with_its_body(
+    server: HttpServer, target: bytes, upgrade: bytes, in_pieces: bool
+) -> None:
+    """The body of a CONNECT is never taken for another request: the connection is closed after one reply."""
+    head = b"CONNECT %b HTTP/1.1\r\nHost: localhost\r\n%bContent-Length: %d\r\n\r\n" % (target, upgrade, len(REQUEST))
+    async with connection(server.port) as (reader, writer):
+        for piece in (head, REQUEST) if in_pieces else (head + REQUEST,):
+            writer.write(piece)
+            await writer.drain()
+        reply = await read_reply(reader)
+        assert (reply.status, reply.headers["allow"]) == (405, "POST, GET, DELETE")
+        assert await is_closed(reader)
+
+
 async def test_limits_are_settings() -> None:
     """Operators choose the limits of a head."""
     async with serving(container_of(Echo()), {"http": {"max_head_bytes": 1024, "max_headers": 9}}) as server:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from axolotl_cli.runtime import run
 from axolotl_core import tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.lifecycle.watchdog import Watchdog
@@ -81,6 +82,31 @@ async def test_a_stall_that_blocks_the_watchdog_is_reported(listener: Listener) 
         assert host.watchdog is not None
         assert host.watchdog.stalls
         await client.close()
+
+
+@pytest.mark.parametrize("loop", ["usual", "asyncio"])
+def test_the_server_itself_is_not_blamed(listener: Listener, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    """A stall outside all code of the user names neither the command nor the loop that runs everything."""
+    if loop == "asyncio":
+        monkeypatch.setattr("axolotl_cli.runtime._loop_factory", lambda: None)
+    blocked = threading.Lock()
+    blocked.acquire()
+
+    def unblock() -> None:
+        listener.told.wait(PATIENCE_SECONDS)
+        blocked.release()
+
+    async def work() -> None:
+        watchdog = Watchdog(0.02)
+        watchdog.start()
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(blocked.acquire)  # which has no frame
+        await asyncio.sleep(0)
+        watchdog.stop()
+
+    threading.Thread(target=unblock).start()
+    run(work())
+    assert ["by no code of yours" in message for message in listener.heard] == [True]
 
 
 async def test_startup_is_not_a_stall() -> None:
