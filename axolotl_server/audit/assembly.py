@@ -18,6 +18,8 @@ from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
 
 _IDS_PER_READ: Final = 256
+_ONLY_WORKER: Final = "1"
+"""The number of a server that is one process; the settings of each of several workers name their files already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Audit:
 def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Audit | None:
     """Make the audit; None if there is no sink. Files are opened later."""
     hashing = Hashing(None if settings.key is None else settings.key.get_secret_value())
-    own = _sinks(settings, hashing)
+    own = _sinks(settings.of_worker(_ONLY_WORKER), hashing)
     if not own and not sinks:
         return None
     trail = AuditTrail([*own, *sinks], settings.on_failure, settings.timeout_seconds)

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,9 +23,12 @@ ROOT = Path(__file__).parents[3]
 TARGET = "tests/support/containers/note_tools.py:Container"
 
 
-async def begin(url: str, *arguments: str, key: str = KEY) -> asyncio.subprocess.Process:
+async def begin(
+    url: str, *arguments: str, key: str = KEY, variables: Mapping[str, str] | None = None
+) -> asyncio.subprocess.Process:
     """Start a command."""
     environment = {**os.environ, "AXOLOTL_TASKS__URL": url, "AXOLOTL_PROTOCOL__STATE_KEYS": f'["{key}"]'}
+    environment.update(variables or {})
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     command = sys.executable, "-m", "axolotl_cli", *arguments
     return await asyncio.create_subprocess_exec(
@@ -136,3 +139,48 @@ async def test_probes_of_a_worker(tmp_path: Path) -> None:
         if worker.returncode is None:
             worker.kill()
             await worker.wait()
+
+
+async def started(process: asyncio.subprocess.Process, line: str) -> None:
+    """Wait until a process logs a line; the rest is read in the background."""
+    assert process.stderr is not None
+    log = b""
+    while line.encode() not in log:
+        read = await process.stderr.readline()
+        assert read, log.decode()
+        log += read
+
+
+async def test_audit_logs_of_workers(tmp_path: Path) -> None:
+    """Each task worker has a log of its own beside those of the server; the number of a killed one is used again."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    variables = {"AXOLOTL_AUDIT__JSONL_PATH": str(tmp_path / "audit-{worker}.jsonl")}
+    serve = ("serve", TARGET, "-t", "http", "--port", "0", "--workers", "2")
+    processes: list[asyncio.subprocess.Process] = []
+
+    async def add(line: str, *words: str) -> asyncio.subprocess.Process:
+        processes.append(await begin(url, *words, variables=variables))
+        await started(processes[-1], line)
+        return processes[-1]
+
+    def logs() -> list[str]:
+        return sorted(path.name for path in tmp_path.glob("audit-*.jsonl"))
+
+    try:
+        await add("2 workers serve", *serve)
+        first = await add("running tasks of", "worker", TARGET)
+        await add("running tasks of", "worker", TARGET)
+        both = ["audit-1.jsonl", "audit-2.jsonl", "audit-task-1.jsonl", "audit-task-2.jsonl"]
+        assert logs() == both
+        first.kill()
+        await first.wait()
+        await add("running tasks of", "worker", TARGET)
+        assert logs() == both
+    finally:
+        for process in processes:
+            if process.returncode is None:
+                process.terminate()
+            await process.communicate()
+    verifying = await begin(url, "audit", "verify", variables["AXOLOTL_AUDIT__JSONL_PATH"], variables=variables)
+    output, _ = await verifying.communicate()
+    assert (verifying.returncode, output.decode().endswith("\n4 logs found\n")) == (0, True)
