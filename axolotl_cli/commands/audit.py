@@ -264,7 +264,9 @@ def _columns(record: dict[str, Any]) -> Iterator[str]:
     if "duration_seconds" in record:
         yield f"{1000 * record['duration_seconds']:.1f} ms"
     yield from (
-        f"{key}={record[key]}" for key in ("reason", "rule", "client_address", "repeated", "lost") if key in record
+        f"{key}={record[key]}"
+        for key in ("key", "action", "reason", "rule", "client_address", "repeated", "lost")
+        if key in record
     )
 
 

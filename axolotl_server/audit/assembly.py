@@ -9,6 +9,7 @@ from typing import Final
 from axolotl_core.layers import ILayer
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown, redactor
 from axolotl_server.audit.rejections import RejectionLog
@@ -30,6 +31,8 @@ class Audit:
     """Opened when the server starts to serve, and closed when it stops."""
     layer: ILayer
     """Records how each call ended."""
+    decisions: DecisionLog
+    """Records answers to questions, and cancellations of tasks."""
     intent: ILayer | None
     """Records that a call is about to run; None if the record would not outlive the process anyway."""
     rejections: RejectionLog | None = None
@@ -53,7 +56,9 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
     layer = AuditLayer(trail, describer(hashing, show), _random_ids(), settings.kinds)
     intent = None if settings.durability == "none" else IntentLayer(layer)
     maximum = settings.max_rejections_per_minute
-    return Audit(trail, layer, intent, RejectionLog(trail, maximum) if maximum else None)
+    return Audit(
+        trail, layer, DecisionLog(trail, settings.kinds), intent, RejectionLog(trail, maximum) if maximum else None
+    )
 
 
 def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:

@@ -9,10 +9,12 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from pwd import getpwuid
 
 import pytest
 
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome
+from tests.support.audited_calls import read_log, store_at
 from tests.support.peers.wire import raw_exchange, raw_request
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import KEY, OpenEngine, opened
@@ -36,9 +38,11 @@ async def begin(
     )
 
 
-async def run(url: str, *arguments: str, key: str = KEY) -> tuple[int | None, str, str]:
+async def run(
+    url: str, *arguments: str, key: str = KEY, variables: Mapping[str, str] | None = None
+) -> tuple[int | None, str, str]:
     """Run a command to its end; returns its exit code and what it printed."""
-    process = await begin(url, "tasks", *arguments, key=key)
+    process = await begin(url, "tasks", *arguments, key=key, variables=variables)
     output, errors = await process.communicate()
     return process.returncode, output.decode(), errors.decode()
 
@@ -75,6 +79,30 @@ async def test_tasks_are_prepared_listed_shown_and_cancelled(tmp_path: Path) -> 
         found = await engine.find(record.id, b"owner")
         assert found is not None
         assert found.status == "cancelled"
+
+
+async def test_cancelled_tasks_are_recorded(tmp_path: Path) -> None:
+    """Who cancelled a task is in a log of the command's own; if there is none, a warning says so."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    shared, own = tmp_path / "audit.jsonl", tmp_path / "audit-{worker}.jsonl"
+    async with store(url) as engine:
+        tasks = [await engine.submit(NewTask(b"owner", "note", b"call", 60)) for _ in range(2)]
+        for _ in range(2):
+            code, _, errors = await run(url, "cancel", tasks[0].id, variables={"AXOLOTL_AUDIT__JSONL_PATH": str(own)})
+            assert (code, errors) == (0, "")
+        found = await engine.find(tasks[0].id, b"owner")
+        assert found is not None
+        assert found.message == "An operator cancelled the task"
+        server = store_at(shared)
+        server.open()
+        code, _, errors = await run(url, "cancel", tasks[1].id, variables={"AXOLOTL_AUDIT__JSONL_PATH": str(shared)})
+        server.close()
+        assert code == 0
+        assert errors.startswith(f"Warning: the cancellation is not in the audit log. The audit log {shared} is in use")
+    records = read_log(tmp_path / "audit-operator-1.jsonl")
+    assert [one["event"] for one in records] == ["open", "cancelled", "close"]
+    user = getpwuid(os.getuid()).pw_name
+    assert {"name": "note", "task": tasks[0].id, "reason": "operator", "subject": user}.items() <= records[1].items()
 
 
 async def test_control_sequences(tmp_path: Path) -> None:
