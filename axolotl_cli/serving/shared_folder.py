@@ -87,7 +87,7 @@ def _remove_if_abandoned(path: str) -> None:
             return
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path)
-        _log.info("removed %s, which a server that was killed has left", path)
+        _log.debug("removed %s, which a server that was killed has left", path)
     finally:
         os.close(descriptor)
 
