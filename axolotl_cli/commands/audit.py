@@ -13,6 +13,7 @@ from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile
 
 if TYPE_CHECKING:
     from axolotl_server.audit.log_reading import Anchor, VerificationReport
+    from axolotl_server.settings.server import ServerSettings
 
 _POLL_SECONDS = 0.2
 
@@ -27,7 +28,7 @@ _Logs = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="The audit log, a directory with logs, or a pattern such as 'audit-*.jsonl'; {worker} matches any number.",
+        help="The audit log, a directory with logs, or a pattern such as 'audit-*.jsonl'; {worker} matches any text.",
     ),
 ]
 
@@ -53,26 +54,31 @@ def verify(
 
     The exit code is 1 if verification fails.
     """
-    from axolotl_server.audit.log_files import find_logs
+    from axolotl_server.audit.log_files import covers, find_logs
+    from axolotl_server.audit.log_reading import missing_log
     from axolotl_server.audit.log_reading import verify as verify_log
+    from axolotl_server.hosting.worker_settings import named_logs
 
-    anchor, place = _anchor(expect), log.absolute()
+    anchor, place, directory = _anchor(expect), _absolute(log), Path.cwd()
     with _readable(log):
         logs = find_logs(log)
     if not logs:
         raise typer.BadParameter(f"there is no audit log at {log}")
     if anchor is not None and len(logs) > 1:
         raise typer.BadParameter("this record is in one log: name that log", param_hint="--expect")
-    names = {found.absolute(): found for found in logs}
-    key = _key(key_file, FileOptions(env_file, settings, profile))  # may go to the directory of the settings file
+    names = {_absolute(found): found for found in logs}
+    configured = _settings(FileOptions(env_file, settings, profile))  # may go to the directory of the settings file
+    key = _key(key_file, configured)
     reports = {}
     for path, name in names.items():
         with _readable(name):
             reports[name] = verify_log(path, key, anchor)
+    missing = [path for path in map(_absolute, named_logs(configured)) if covers(place, path) and path not in names]
+    reports.update((_seen_from(directory, path, log), missing_log(path)) for path in missing)
     if as_json:
-        _print_json(reports, is_one=[place] == list(names))
-    for name, report in reports.items() if not as_json else ():
-        _print_text(name, report)
+        _print_json(reports, found=None if [place] == list(names) else len(logs))
+    else:
+        _print_texts(reports, found=None if [place] == list(names) else len(logs))
     is_intact = all(report.fault is None for report in reports.values())
     raise typer.Exit(ExitCode.DONE if is_intact else ExitCode.TOOL_FAILED)
 
@@ -131,13 +137,31 @@ def _readable(log: Path) -> Iterator[None]:
         raise ConfigurationError(f"The audit log {log} cannot be read: {error}") from error
 
 
-def _key(file: Path | None, files: FileOptions) -> str | None:
+def _absolute(path: Path) -> Path:
+    import os
+
+    return Path(os.path.abspath(path))
+
+
+def _seen_from(directory: Path, path: Path, place: Path) -> Path:
+    """Name a log like those that were found at a place."""
+    import os
+
+    return path if place.is_absolute() else Path(os.path.relpath(path, directory))
+
+
+def _settings(files: FileOptions) -> "ServerSettings":
     from axolotl_cli.target import resolve_target
+
+    return resolve_target(None, files=files, is_required=False).settings
+
+
+def _key(file: Path | None, settings: "ServerSettings") -> str | None:
     from axolotl_core.errors import ConfigurationError
     from axolotl_server.configuration.secret_files import UnreadableFile, read_secret
 
     if file is None:
-        key = resolve_target(None, files=files, is_required=False).settings.audit.key
+        key = settings.audit.key
         return None if key is None else key.get_secret_value()
     try:
         return read_secret(file)
@@ -158,11 +182,22 @@ def _anchor(expect: str | None) -> "Anchor | None":
     return Anchor(int(match[1]), match[2])
 
 
-def _print_json(reports: "Mapping[Path, VerificationReport]", *, is_one: bool) -> None:
+def _print_json(reports: "Mapping[Path, VerificationReport]", *, found: int | None) -> None:
+    """Print one report, or all with the number of logs that were found."""
     from axolotl_cli.output import print_json
 
     described = [_as_dict(log, report) for log, report in reports.items()]
-    print_json(described[0] if is_one else {"ok": all(one["ok"] for one in described), "logs": described})
+    together = {"ok": all(one["ok"] for one in described), "found": found, "logs": described}
+    print_json(described[0] if found is None else together)
+
+
+def _print_texts(reports: "Mapping[Path, VerificationReport]", *, found: int | None) -> None:
+    from axolotl_cli.text import number
+
+    for log, report in reports.items():
+        _print_text(log, report)
+    if found is not None:
+        typer.echo(f"{number(found, 'log')} found")
 
 
 def _as_dict(log: Path, report: "VerificationReport") -> dict[str, Any]:
@@ -194,6 +229,11 @@ def _warnings(report: "VerificationReport") -> Iterator[str]:
         yield f"{number(report.repairs, 'incomplete record')} cut off after a crash and kept next to the log"
     if report.lost:
         yield f"{number(report.lost, 'record')} could not be written"
+    if report.unclosed:
+        yield (
+            "there is no closing record, and no process writes to the log: its process was killed, or records at the "
+            "end were removed"
+        )
     for start in report.unfinished:
         yield f"{start.kind} {start.name} started at {start.time} and has no end (call {start.call_id})"
 
@@ -224,7 +264,9 @@ def _columns(record: dict[str, Any]) -> Iterator[str]:
     if "duration_seconds" in record:
         yield f"{1000 * record['duration_seconds']:.1f} ms"
     yield from (
-        f"{key}={record[key]}" for key in ("reason", "rule", "client_address", "repeated", "lost") if key in record
+        f"{key}={record[key]}"
+        for key in ("key", "action", "reason", "rule", "client_address", "repeated", "lost")
+        if key in record
     )
 
 

@@ -12,6 +12,7 @@ from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:
     from axolotl_core.task_engine import ITaskEngine, TaskRecord
+    from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")
 
@@ -44,7 +45,9 @@ def list_tasks(
     as_json: AsJson = False,
 ) -> None:
     """List the tasks of all callers, oldest first."""
-    records = _with_engine(FileOptions(env_file, settings, profile), lambda engine: engine.of(None, after, count))
+    records = _with_engine(
+        _loaded(FileOptions(env_file, settings, profile)), lambda engine: engine.of(None, after, count)
+    )
     if as_json:
         _print_json([_described(record) for record in records])
         return
@@ -66,7 +69,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a task, without its arguments. The result is shown only with --outcome."""
-    record = _with_engine(FileOptions(env_file, settings, profile), lambda engine: engine.find(task_id, None))
+    record = _with_engine(_loaded(FileOptions(env_file, settings, profile)), lambda engine: engine.find(task_id, None))
     if record is None:
         _refuse(task_id)
     described = _described(record)
@@ -86,12 +89,54 @@ def cancel(
     """Cancel a task, wherever it runs."""
     from axolotl_core.calls.cancellation import CancelReason
 
-    record = _with_engine(
-        FileOptions(env_file, settings, profile), lambda engine: engine.cancel(task_id, None, CancelReason.CLIENT)
-    )
+    loaded = _loaded(FileOptions(env_file, settings, profile))
+
+    async def end(engine: "ITaskEngine") -> "TaskRecord | None":
+        before = await engine.find(task_id, None)
+        ended = await engine.cancel(task_id, None, CancelReason.OPERATOR)
+        if before is not None and before.open and ended is not None and ended.status == "cancelled":
+            _record(loaded, ended)
+        return ended
+
+    record = _with_engine(loaded, end)
     if record is None:
         _refuse(task_id)
     typer.echo(f"The task is {record.status}.")
+
+
+def _record(settings: "ServerSettings", task: "TaskRecord") -> None:
+    """Record who cancelled a task in an audit log of this process, because others write those of the servers."""
+    from contextlib import ExitStack, closing
+
+    from axolotl_core.calls.cancellation import CancelReason
+    from axolotl_core.errors import ConfigurationError
+    from axolotl_core.protocol.identity import Principal
+    from axolotl_server.audit.assembly import make_audit
+    from axolotl_server.hosting.worker_settings import for_lone_process
+
+    with ExitStack() as slot:
+        own = for_lone_process(settings, "operator", slot.callback).audit
+        audit = make_audit(own.model_copy(update={"stderr": False}))
+        if audit is None:
+            return
+        with closing(audit):
+            try:
+                audit.trail.open()
+            except ConfigurationError as error:
+                typer.echo(f"Warning: the cancellation is not in the audit log. {error}", err=True)
+            else:
+                audit.decisions.cancelled(task, CancelReason.OPERATOR, Principal(_user()))
+
+
+def _user() -> str:
+    """Return the name of the user of this process, which its environment does not change."""
+    import os
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def _described(record: "TaskRecord") -> dict[str, Any]:
@@ -113,7 +158,7 @@ def _refuse(task_id: str) -> NoReturn:
     raise SystemExit(ExitCode.TOOL_FAILED)
 
 
-def _loaded(files: FileOptions) -> Any:
+def _loaded(files: FileOptions) -> "ServerSettings":
     from axolotl_cli.target import resolve_target
     from axolotl_core.errors import ConfigurationError
 
@@ -125,7 +170,7 @@ def _loaded(files: FileOptions) -> Any:
     return settings
 
 
-def _with_engine(files: FileOptions, work: "Callable[[ITaskEngine], Awaitable[T]]") -> T:
+def _with_engine(settings: "ServerSettings", work: "Callable[[ITaskEngine], Awaitable[T]]") -> T:
     """Do some work with the engine that the settings choose; it runs no tasks.
 
     A store that cannot be used is reported like a wrong setting.
@@ -135,7 +180,7 @@ def _with_engine(files: FileOptions, work: "Callable[[ITaskEngine], Awaitable[T]
     from axolotl_core.task_engine import TasksUnavailable
     from axolotl_server.task_engines.assembly import make_engine
 
-    engine = make_engine(_loaded(files))
+    engine = make_engine(settings)
 
     async def do() -> T:
         await engine.open(_NoListener())

@@ -7,19 +7,18 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from axolotl_cli.exit import ExitCode
+from axolotl_cli.serving.shared_folder import sessions_directory
 from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.http_server.fair_acceptor import ConnectionBoard
-from axolotl_server.settings.server import ServerSettings
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -335,22 +334,6 @@ async def _hangups() -> AsyncIterator[Sequence[str]]:
         await received.wait()
         received.clear()
         yield ()
-
-
-@contextmanager
-def sessions_directory(settings: ServerSettings) -> Iterator[str | None]:
-    """Create a directory in which workers share sessions; None if the settings name a Redis or a directory."""
-    if settings.redis.url is not None or settings.sessions.directory is not None:
-        yield None
-        return
-    try:
-        directory = TemporaryDirectory(prefix="axolotl-")
-    except OSError as error:
-        raise ConfigurationError(
-            f"Workers cannot share sessions ({error.strerror}): set sessions.directory, redis.url or TMPDIR"
-        ) from error
-    with directory as path:
-        yield path
 
 
 def serve_by_workers(chosen: ChosenTarget, *, is_locked: bool = False) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any, Final
 
 from axolotl_cli.arguments import FileOptions
@@ -14,6 +15,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import TasksUnavailable
 from axolotl_server.host import ServerHost
+from axolotl_server.hosting.worker_settings import for_lone_process
 from axolotl_server.tasks.task_service import TaskService
 
 _STOPPED_SECONDS: Final = 1.0
@@ -37,7 +39,9 @@ def run_tasks(
     chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
-    run(_work(chosen.load(), tools, None if health is None else _address(health)))
+    with ExitStack() as slot:
+        host = chosen.load(partial(for_lone_process, kind="task", hold=slot.callback))
+        run(_work(host, tools, None if health is None else _address(health)))
 
 
 async def _work(host: ServerHost, tools: frozenset[str] | None, address: tuple[str, int] | None) -> None:

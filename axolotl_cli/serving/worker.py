@@ -17,6 +17,7 @@ from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.lock_check import lock_check
+from axolotl_cli.serving.shared_folder import keep_folder
 from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> None:
     order = WorkerOrder.receive(end)
     for descriptor in (*map(int, arguments), order.board):
         os.set_inheritable(descriptor, False)  # programs that tools start must not talk to the supervisor
+    if order.sessions_directory is not None:
+        keep_folder(order.sessions_directory)
     try:
         target = resolve_target(order.target, order.toolsets, order.flags, _files(order), is_dev=order.is_development)
         early = target.settings

@@ -18,6 +18,8 @@ class CancelReason(StrEnum):
     """Why a call was cancelled."""
 
     CLIENT = "client"
+    OPERATOR = "operator"
+    """An operator cancelled the task."""
     DISCONNECT = "disconnect"
     TIMEOUT = "timeout"
     SHUTDOWN = "shutdown"

@@ -10,9 +10,9 @@ from pydantic_core import CoreSchema
 
 from axolotl_core.features.feature import Kind
 
-AuditEvent: TypeAlias = Literal["start", "end", "rejected", "gap"]
-"""`start`: a tool that may be destructive is about to run. `end`: a call has ended. `rejected`: tokens were rejected.
-`gap`: records were lost."""
+AuditEvent: TypeAlias = Literal["start", "end", "answered", "cancelled", "rejected", "gap"]
+"""`start`: a tool that may be destructive is about to run. `end`: a call has ended. `answered`: a question of a call or
+task was answered. `cancelled`: a task was cancelled. `rejected`: tokens were rejected. `gap`: records were lost."""
 
 Outcome: TypeAlias = Literal[
     "ok",
@@ -47,7 +47,7 @@ class Sensitive:
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A record of a call, of rejected tokens, or of lost records."""
+    """A record of a call, of an answer or a cancellation, of rejected tokens, or of lost records."""
 
     time: str
     """When the record was written: RFC 3339 in UTC, with microseconds."""
@@ -88,6 +88,11 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The ID of the stored task that the call was accepted as, or that it runs for."""
     run: int | None = None
     """The number of the run of the task; None in the record that it was accepted."""
+    key: str | None = None
+    """The key of the question that was answered, if it has one."""
+    action: str | None = None
+    """The answer: `accept`, `decline` or `cancel`, or `refuse` if the client did not ask. An approval without a yes is
+    `decline`."""
 
 
 class IAuditSink(ABC):

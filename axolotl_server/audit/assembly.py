@@ -9,6 +9,7 @@ from typing import Final
 from axolotl_core.layers import ILayer
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown, redactor
 from axolotl_server.audit.rejections import RejectionLog
@@ -18,6 +19,8 @@ from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
 
 _IDS_PER_READ: Final = 256
+_ONLY_WORKER: Final = "1"
+"""The number of a server that is one process; the settings of each of several workers name their files already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Audit:
     """Opened when the server starts to serve, and closed when it stops."""
     layer: ILayer
     """Records how each call ended."""
+    decisions: DecisionLog
+    """Records answers to questions, and cancellations of tasks."""
     intent: ILayer | None
     """Records that a call is about to run; None if the record would not outlive the process anyway."""
     rejections: RejectionLog | None = None
@@ -43,7 +48,7 @@ class Audit:
 def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Audit | None:
     """Make the audit; None if there is no sink. Files are opened later."""
     hashing = Hashing(None if settings.key is None else settings.key.get_secret_value())
-    own = _sinks(settings, hashing)
+    own = _sinks(settings.of_worker(_ONLY_WORKER), hashing)
     if not own and not sinks:
         return None
     trail = AuditTrail([*own, *sinks], settings.on_failure, settings.timeout_seconds)
@@ -51,7 +56,9 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
     layer = AuditLayer(trail, describer(hashing, show), _random_ids(), settings.kinds)
     intent = None if settings.durability == "none" else IntentLayer(layer)
     maximum = settings.max_rejections_per_minute
-    return Audit(trail, layer, intent, RejectionLog(trail, maximum) if maximum else None)
+    return Audit(
+        trail, layer, DecisionLog(trail, settings.kinds), intent, RejectionLog(trail, maximum) if maximum else None
+    )
 
 
 def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:

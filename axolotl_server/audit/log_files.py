@@ -1,19 +1,26 @@
 """The files of an audit log, and the lock that gives it to one process."""
 
 import fcntl
+import glob
 import os
 import re
+import time
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import read_link
+from axolotl_server.settings.policies import WORKER
 
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _MAX_START_BYTES: Final = 1024 * 1024
 _COMPANION: Final = re.compile(r".*(\.lock|\.torn-[0-9]+-[0-9]+|-wal|-shm|-journal)")
 """Files that lie next to a log."""
+_VERIFICATION_SECONDS: Final = 0.02
+"""How long a verification may hold the lock of a log, at most."""
 OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -39,14 +46,31 @@ def previous_segments(path: Path) -> list[Segment]:
 def find_logs(place: Path) -> list[Path]:
     """Find the current files of all logs in a directory, or of those whose names match a pattern.
 
-    `{worker}` in a pattern stands for any number. A path without a pattern is the log itself.
+    `{worker}` in a pattern stands for any text. A path without a pattern is the log itself.
     """
     if place.is_dir():
         return _logs_of(path for path in place.iterdir() if not path.name.startswith(".") and _is_log(path))
-    pattern = place.name.replace("{worker}", "*")
-    if place.exists() or not any(character in pattern for character in "*?["):
+    if not is_pattern(place):
         return [place]
-    return _logs_of(place.parent.glob(pattern))
+    pattern = _pattern(place)
+    segments = glob.iglob(f"{pattern}.{'[0-9]' * 12}*")
+    return _logs_of(map(Path, chain(glob.iglob(pattern), segments)))
+
+
+def is_pattern(place: Path) -> bool:
+    """Whether a path stands for all logs that match it, even if a file has exactly this name."""
+    return WORKER in str(place) or any(character in place.name for character in "*?[")
+
+
+def covers(place: Path, log: Path) -> bool:
+    """Whether a directory or a pattern stands for a log, among others; both paths are absolute."""
+    if place.is_dir():
+        return log.parent == place
+    return is_pattern(place) and fnmatchcase(str(log), _pattern(place))
+
+
+def _pattern(place: Path) -> str:
+    return str(Path(glob.escape(str(place.parent)), place.name)).replace(WORKER, "*")
 
 
 def _logs_of(paths: Iterable[Path]) -> list[Path]:
@@ -92,15 +116,41 @@ class LogLock:
 
     def __init__(self, path: Path) -> None:
         """Acquire the lock; raises ConfigurationError if another process holds it, OSError if there is no access."""
-        self._descriptor = os.open(path.with_name(f"{path.name}.lock"), OPEN_FLAGS, 0o600)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._descriptor)
-            raise ConfigurationError(
-                f"The audit log {path} is in use by another process: give each server its own log"
-            ) from None
+        self._descriptor = os.open(_lock_path(path), OPEN_FLAGS, 0o600)
+        if _is_locked(self._descriptor, fcntl.LOCK_EX):
+            time.sleep(_VERIFICATION_SECONDS)
+            if _is_locked(self._descriptor, fcntl.LOCK_EX):
+                os.close(self._descriptor)
+                raise ConfigurationError(
+                    f"The audit log {path} is in use by another process: give each server its own log, for example "
+                    f"with {WORKER} in its name"
+                )
 
     def release(self) -> None:
         """Release the lock; the file stays, because another process may be about to lock it."""
         os.close(self._descriptor)
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether a process has locked a log, as far as this one may know."""
+    try:
+        descriptor = os.open(_lock_path(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return _is_locked(descriptor, fcntl.LOCK_SH)
+    finally:
+        os.close(descriptor)
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+def _is_locked(descriptor: int, kind: int) -> bool:
+    """Try to lock a file; return whether another process has locked it."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import GENESIS, Hashing, Link, read_link
-from axolotl_server.audit.log_files import SQLITE_MAGIC, previous_segments
+from axolotl_server.audit.log_files import SQLITE_MAGIC, is_in_use, previous_segments
 from axolotl_server.audit.recovery import Start, Unfinished, read_summary
 
 _MAX_LINE_BYTES: Final = 32 * 1024 * 1024
@@ -177,6 +177,8 @@ class VerificationReport:
     """How often a partial record was cut off after a crash."""
     lost: int = 0
     """How many records were lost while the sink failed."""
+    unclosed: bool = False
+    """Whether there is no closing record although no process writes: it was killed, or records were removed."""
     unfinished: list[Start] = field(default_factory=list)
     """Calls without an end, because they still run or their process died."""
 
@@ -187,7 +189,18 @@ def verify(path: Path, key: str | None = None, anchor: Anchor | None = None) -> 
     Raises ConfigurationError if it was written with a key and none is given, and OSError or sqlite3.Error if it cannot
     be read.
     """
-    return _Verification(Hashing(key), anchor).run(lines_of(path))
+    was_there = path.exists()
+    report = _Verification(Hashing(key), anchor).run(lines_of(path))
+    if report.fault is None and not (was_there or path.exists()):
+        text = "the current file is missing: it was removed, or the process died while it began a new file"
+        report.fault = Fault("removed", "the end", text)
+    report.unclosed = report.unclosed and report.fault is None and not is_in_use(path)
+    return report
+
+
+def missing_log(path: Path) -> VerificationReport:
+    """Make the report of a log that should exist."""
+    return VerificationReport(fault=Fault("removed", path.name, "the settings name this log, and it does not exist"))
 
 
 class _Verification:
@@ -255,6 +268,7 @@ class _Verification:
         self._kept_from = max(self._kept_from, summary.kept_from or 1)
         report.repairs += summary.event == "repair"
         report.lost += summary.lost
+        report.unclosed = summary.event != "close"
 
     def _check_anchor(self, link: Link, place: str) -> Fault | None:
         anchor = self._anchor

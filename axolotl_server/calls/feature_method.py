@@ -193,7 +193,7 @@ class RequestTarget(msgspec.Struct, gc=False):
     """Whether the method checks more of the request before it runs the feature."""
 
 
-_CALLER_LEFT: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
+_CALLER_LEFT: Final = (CancelReason.CLIENT, CancelReason.OPERATOR, CancelReason.DISCONNECT)
 """The reasons for which a caller expects no answer."""
 
 

@@ -125,7 +125,7 @@ class ConsoleRoutes:
         self._console = console
         self._gate = gate
         self._keep_alive = KeepAlive(host.settings.http.keep_alive_seconds)
-        self._tasks = TaskList(host.assembly.tasks.engine)
+        self._tasks = TaskList(host.assembly.tasks.engine, None if host.audit is None else host.audit.decisions)
         self.sessions: Sessions | None = None
         """The sessions of the application, once there is one."""
 
@@ -172,9 +172,9 @@ class ConsoleRoutes:
         await send_json(send, 200, encode(await self._tasks.describe()), list(PAGE_HEADERS))
 
     async def _cancel_task(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        await self._admit(headers)
+        operator = await self._admit(headers)
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        await send_json(send, 200, encode(await self._tasks.cancel(query)), list(PAGE_HEADERS))
+        await send_json(send, 200, encode(await self._tasks.cancel(query, operator)), list(PAGE_HEADERS))
 
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)

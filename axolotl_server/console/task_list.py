@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.task_engine import ITaskEngine, TaskRecord, TasksUnavailable
 from axolotl_server.asgi.http import HttpRefusal
+
+if TYPE_CHECKING:
+    from axolotl_server.audit.decisions import DecisionLog
 
 _MAX_SHOWN: Final = 100
 _MAX_POSITIONS: Final = 2 * _MAX_SHOWN
@@ -20,8 +24,10 @@ class TaskList:
     A task is named by its number and a digest, because its ID is all that protects the task of an anonymous caller.
     """
 
-    def __init__(self, engine: ITaskEngine) -> None:
+    def __init__(self, engine: ITaskEngine, decisions: "DecisionLog | None" = None) -> None:
+        """List the tasks of an engine, and record cancellations if there is an audit log."""
         self._engine = engine
+        self._decisions = decisions
         self._highest = 0
         """The number of the latest known task."""
 
@@ -33,7 +39,7 @@ class TaskList:
             raise _unavailable(error) from None
         return {"tasks": [_described(record) for record in reversed(records)], "durable": self._engine.durable}
 
-    async def cancel(self, query: Mapping[str, str]) -> dict[str, Any]:
+    async def cancel(self, query: Mapping[str, str], operator: Principal) -> dict[str, Any]:
         """Cancel the task with a number and a digest; refuse with 404 if there is none."""
         number = query.get("number", "")
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
@@ -41,11 +47,16 @@ class TaskList:
         try:
             for record in await self._engine.of(None, int(number) - 1, 1):
                 if record.number == int(number) and _digest(record) == query.get("id"):
-                    cancelled = await self._engine.cancel(record.id, None, CancelReason.CLIENT)
-                    return _described(cancelled or record)
+                    return _described(await self._cancel(record, operator))
         except TasksUnavailable as error:
             raise _unavailable(error) from None
         raise HttpRefusal(404, "Not found: the console knows no such task; it has expired, or never existed")
+
+    async def _cancel(self, record: TaskRecord, operator: Principal) -> TaskRecord:
+        cancelled = await self._engine.cancel(record.id, None, CancelReason.OPERATOR) or record
+        if self._decisions is not None and record.open and cancelled.status == "cancelled":
+            self._decisions.cancelled(cancelled, CancelReason.OPERATOR, operator)
+        return cancelled
 
     async def _latest(self) -> list[TaskRecord]:
         found = await self._before_highest()

@@ -37,8 +37,9 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
     stateful = {**shared, "initialize": handshake.initialize, "ping": ping, "logging/setLevel": set_level}
     requested, directed = _tasks(assembly) if runs_tasks(roles.tools) else ({}, None)
     stateless = _stateless(assembly, shared, capabilities, directed)
-    by_request = AskingByRequest(assembly.deadlines, settings.limits.ask_timeout_seconds)
-    in_rounds = AskingInRounds(assembly.sealer)
+    decisions = None if assembly.audit is None else assembly.audit.decisions
+    by_request = AskingByRequest(assembly.deadlines, settings.limits.ask_timeout_seconds, decisions)
+    in_rounds = AskingInRounds(assembly.sealer, decisions)
     identity = identity_of(settings.server)
     hint = CacheHint(settings.caching.list_ttl_seconds, settings.caching.scope)
     eras = Eras(

@@ -1,19 +1,16 @@
 """The settings of one worker, and warnings about state that workers do not share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
 
 from pydantic import SecretStr
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.hosting.roles import Roles
-from axolotl_server.settings.policies import AuditSettings
+from axolotl_server.settings.policies import WORKER, AuditSettings
 from axolotl_server.settings.server import ServerSettings
-
-_PLACEHOLDER: Final = "{worker}"
-_LOGS: Final = ("jsonl_path", "sqlite_path")
 
 
 def for_worker(
@@ -37,19 +34,48 @@ def for_worker(
     return settings.model_copy(update=update)
 
 
+def for_lone_process(
+    settings: ServerSettings, kind: str, hold: Callable[[Callable[[], object]], object]
+) -> ServerSettings:
+    """Adapt the settings to a process without a supervisor: `{worker}` becomes its kind and the lowest free number.
+
+    The number is taken until the function that `hold` is given was called, or the process has ended.
+    """
+    shared = next((name for name, path in settings.audit.paths.items() if WORKER in str(path)), None)
+    if shared is None:
+        return settings
+    from axolotl_server.audit.log_files import LogLock  # the system may have no locks
+
+    number = 0
+    while True:
+        number += 1
+        audit = settings.audit.of_worker(f"{kind}-{number}")
+        log = audit.paths[shared]
+        with suppress(OSError):  # opening the log says why it cannot be used
+            try:
+                hold(LogLock(log.with_name(f"{log.name}.slot")).release)
+            except ConfigurationError:
+                continue
+        return settings.model_copy(update={"audit": audit})
+
+
+def named_logs(settings: ServerSettings) -> list[Path]:
+    """List the audit logs of the workers that serve clients."""
+    workers = map(str, range(1, settings.http.workers + 1))
+    return list(dict.fromkeys(path for worker in workers for path in settings.audit.of_worker(worker).paths.values()))
+
+
 def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:
-    paths = {name: path for name in _LOGS if (path := getattr(audit, name)) is not None}
-    shared = [name for name, path in paths.items() if _PLACEHOLDER not in str(path)]
+    shared = [name for name, path in audit.paths.items() if WORKER not in str(path)]
     if shared:
         raise ConfigurationError(
             *(
-                f"Setting audit.{name} needs {_PLACEHOLDER} in its name with several workers, for example "
-                f"audit-{_PLACEHOLDER}.log, because only one process can write a log"
+                f"Setting audit.{name} needs {WORKER} in its name with several workers, for example "
+                f"audit-{WORKER}.log, because only one process can write a log"
                 for name in shared
             )
         )
-    own = {name: Path(str(path).replace(_PLACEHOLDER, str(number))) for name, path in paths.items()}
-    return audit.model_copy(update=own) if own else audit
+    return audit.of_worker(str(number))
 
 
 def worker_warnings(settings: ServerSettings, roles: Roles) -> Iterator[str]:

@@ -12,7 +12,7 @@ from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.tool_rules import Approval, CannotAskForApproval, NotApproved
 from axolotl_core.protocol.wire import decode_exactly
-from axolotl_core.questions.question import form_question, read_form
+from axolotl_core.questions.question import InvalidAnswer, form_question, read_form
 
 Redact: TypeAlias = Callable[[bytes], msgspec.Raw | None]
 """Hides sensitive arguments; None if nothing may be shown."""
@@ -109,6 +109,16 @@ async def approve(call: ToolCall, message: str) -> None:
         raise _cannot_ask(error.message) from None
     if answer.approve is not True:
         raise _not_approved(_ANSWERS["decline"])
+
+
+def is_refused_approval(key: str, response: Any) -> bool:
+    """Whether a response to the question with a key is a filled-in form for an approval that does not say yes."""
+    if response.get("action") != "accept" or key.partition("-")[0] != _KEY:
+        return False
+    try:
+        return read_form(ApprovalForm, response).approve is not True
+    except InvalidAnswer:
+        return True
 
 
 def _not_approved(why: str) -> NotApproved:

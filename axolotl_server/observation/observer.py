@@ -68,7 +68,7 @@ def failure_of(method: str, request: Request, result: bytes | None, error: BaseE
 
 def failure_of_stop(method: str, call: ToolCall) -> Failure:
     """Tell how the caller of an abandoned call is answered."""
-    if call.cancel_reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
+    if call.cancel_reason in (CancelReason.CLIENT, CancelReason.OPERATOR, CancelReason.DISCONNECT):
         return _CANCELLED
     return _TOOL_ERROR if method == _CALL else _HIDDEN
 

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.context import ToolContext
@@ -19,6 +19,9 @@ from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.rounds import Rounds
 from axolotl_server.questions.sealing import StateSealer
+
+if TYPE_CHECKING:
+    from axolotl_server.audit.decisions import DecisionLog
 
 
 def params_for(question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
@@ -143,6 +146,10 @@ class StepsInMemory(NamedTuple):
 class IAsking(ABC):
     """A way to ask the caller."""
 
+    def __init__(self, decisions: "DecisionLog | None" = None) -> None:
+        """Record the answers, if there is an audit log."""
+        self._decisions = decisions
+
     @abstractmethod
     async def ask(
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
@@ -163,11 +170,18 @@ class IAsking(ABC):
         assert request.steps is not None
         request.steps.results[key] = value
 
+    def _note_answer(self, request: Request, call: ToolCall, key: str | None, response: Any) -> None:
+        if self._decisions is not None:
+            self._decisions.answered(request, call, key, response)
+
 
 class AskingByRequest(IAsking):
     """Sends a request on the stream of the call and waits for the answer; the deadline of the call is paused."""
 
-    def __init__(self, deadlines: DeadlineTable, timeout_seconds: float) -> None:
+    def __init__(
+        self, deadlines: DeadlineTable, timeout_seconds: float, decisions: "DecisionLog | None" = None
+    ) -> None:
+        super().__init__(decisions)
         self._deadlines = deadlines
         self._timeout_seconds = timeout_seconds
 
@@ -177,8 +191,14 @@ class AskingByRequest(IAsking):
         """Ask once; an invalid answer ends the call."""
         check_capability(request, question)
         assert isinstance(call, ToolCall)
-        with self._deadlines.paused(call):
-            response = await self._response(request, call, question)
+        try:
+            with self._deadlines.paused(call):
+                response = await self._response(request, call, question)
+        except Declined as refusal:
+            if refusal.action == "refuse":
+                self._note_answer(request, call, key, {"action": "refuse"})
+            raise
+        self._note_answer(request, call, key, response)
         try:
             return read(response)
         except InvalidAnswer as error:
@@ -210,7 +230,8 @@ class AskingByRequest(IAsking):
 class AskingInRounds(IAsking):
     """Ends the run with the unanswered questions; the caller sends the request again with the answers."""
 
-    def __init__(self, sealer: StateSealer) -> None:
+    def __init__(self, sealer: StateSealer, decisions: "DecisionLog | None" = None) -> None:
+        super().__init__(decisions)
         self._sealer = sealer
 
     def open(self, request: Request, call: ToolCall) -> Rounds:
@@ -230,15 +251,21 @@ class AskingInRounds(IAsking):
         rounds = self.open(request, call)
         key = key or rounds.key_for(question)
         try:
-            answer = read(rounds.response(key, question))
+            response = rounds.response(key, question)
+            answer = read(response)
         except InvalidAnswer:
             rounds.ask_in_round(key, question)
             raise InputRequired from None
         except Declined:
-            rounds.keep_answer(key)
+            self._keep_answer(request, call, key, response)
             raise
-        rounds.keep_answer(key)
+        self._keep_answer(request, call, key, response)
         return answer
+
+    def _keep_answer(self, request: Request, call: ToolCall, key: str, response: Any) -> None:
+        assert request.rounds is not None
+        if request.rounds.keep_answer(key):
+            self._note_answer(request, call, key, response)
 
     async def recall(self, request: Request, call: ToolContext, key: str) -> KeptStep:
         if request.head.method not in _METHODS_WITH_ROUNDS:

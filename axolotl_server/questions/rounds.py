@@ -70,10 +70,13 @@ class Rounds:
             raise InvalidAnswer("There is no answer yet")
         return _decoded(known.response)
 
-    def keep_answer(self, key: str) -> None:
-        """Carry a valid answer into the next rounds."""
-        if key in self._new_answers:
-            self._answers[key] = self._new_answers[key]
+    def keep_answer(self, key: str) -> bool:
+        """Carry a valid answer into the next rounds; returns whether this request brought it and nobody has read it."""
+        answer = self._new_answers.get(key)
+        if answer is None or answer == self._answers.get(key):
+            return False
+        self._answers[key] = answer
+        return True
 
     def ask_in_round(self, key: str, question: Question) -> None:
         """Ask in this round."""

@@ -96,6 +96,10 @@ Durability: TypeAlias = Literal["none", "write", "fsync"]
 OnFailure: TypeAlias = Literal["open", "closed"]
 
 
+WORKER: Final = "{worker}"
+"""Stands for the number of a worker in the paths of audit logs."""
+
+
 class AuditSettings(Section):
     """The audit log. Off unless a sink is set here or in the container."""
 
@@ -128,7 +132,19 @@ class AuditSettings(Section):
     @property
     def enabled(self) -> bool:
         """Whether the settings alone name a sink."""
-        return self.stderr or self.jsonl_path is not None or self.sqlite_path is not None
+        return self.stderr or bool(self.paths)
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """The files of the log, by the names of their settings."""
+        found = {"jsonl_path": self.jsonl_path, "sqlite_path": self.sqlite_path}
+        return {name: path for name, path in found.items() if path is not None}
+
+    def of_worker(self, worker: str) -> Self:
+        """Name the files of one worker."""
+        return self.model_copy(
+            update={name: Path(str(path).replace(WORKER, worker)) for name, path in self.paths.items()}
+        )
 
 
 def _one_of(*words: str) -> BeforeValidator:

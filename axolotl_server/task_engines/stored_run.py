@@ -9,7 +9,9 @@ from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.task_engine import Outcome, TaskQuestion, TaskRecord, TasksUnavailable
 from axolotl_server.task_engines.run_statements import RunStatements, StartedRun
+from axolotl_server.task_engines.task_sealing import UnreadableTask
 from axolotl_server.task_engines.task_statements import Operation, Row, StoredTask
+from axolotl_server.task_engines.task_states import reason_in
 
 _SEND_SECONDS = 0.05
 _MAX_UNSENT = 100
@@ -159,7 +161,13 @@ class StoredRun:
         if task is None:
             return CancelReason.TIMEOUT
         if task.state == "ended":
-            return CancelReason.CLIENT
+            return self._reason_of_end(task)
         if task.run != self._task.run:
             return CancelReason.LOST
         return None
+
+    def _reason_of_end(self, task: StoredTask) -> CancelReason:
+        try:
+            return reason_in(self._statements.record(task).message)
+        except UnreadableTask:  # it has ended, whatever its text says
+            return CancelReason.CLIENT

@@ -13,6 +13,7 @@ UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was ch
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ENDINGS: Final = {
     CancelReason.CLIENT: "The caller cancelled the task",
+    CancelReason.OPERATOR: "An operator cancelled the task",
     CancelReason.DISCONNECT: "The caller has disconnected",
     CancelReason.TIMEOUT: "The task has expired",
     CancelReason.SHUTDOWN: "The server is shutting down",
@@ -23,6 +24,11 @@ _ENDINGS: Final = {
 def cancelled_by(reason: CancelReason) -> Outcome:
     """Describe the end of a task that was cancelled."""
     return Outcome("cancelled", _ENDINGS[reason])
+
+
+def reason_in(message: str | None) -> CancelReason:
+    """Find out who cancelled a task from the message that it ended with."""
+    return CancelReason.OPERATOR if message == _ENDINGS[CancelReason.OPERATOR] else CancelReason.CLIENT
 
 
 def is_task_id(text: str) -> bool:

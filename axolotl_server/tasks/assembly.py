@@ -27,6 +27,7 @@ def make_tasks(settings: ServerSettings, given: ITaskEngine | None, assembly: "S
         catalogue=assembly.tools,
         inflight=assembly.inflight,
         task_layers=_task_layers(assembly, is_queued=engine.durable),
+        decisions=None if assembly.audit is None else assembly.audit.decisions,
     )
 
 

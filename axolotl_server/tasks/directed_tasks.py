@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Detached, MissingCapability, ToolError
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord, TasksUnavailable
@@ -95,7 +94,7 @@ class DirectedTasks(ITaskListener):
         answers = checked_answers(record.id, record.questions, responses, self._service.runner.checks)
         if answers:
             try:
-                await self._service.engine.answer(record.id, record.owner, answers)
+                await self._service.answer(request, record, answers)
             except TasksUnavailable as error:
                 raise self._service.unreadable(error) from None
         return _acknowledgement(request.era)
@@ -104,7 +103,7 @@ class DirectedTasks(ITaskListener):
         """Cancel a task; one that has ended does not change."""
         record = await self._find(request)
         try:
-            await self._service.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
+            await self._service.cancel(request, record)
         except TasksUnavailable as error:
             raise self._service.unreadable(error) from None
         return _acknowledgement(request.era)

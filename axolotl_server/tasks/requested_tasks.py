@@ -1,6 +1,7 @@
 """Tasks of the last revision with a handshake: the client asks for one."""
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -147,7 +148,7 @@ class RequestedTasks(ITaskListener):
         if not record.open:
             raise InvalidParams(f"The task has already ended: it is {record.status}")
         try:
-            cancelled = await self._service.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
+            cancelled = await self._service.cancel(request, record)
         except TasksUnavailable as error:
             raise self._service.unreadable(error) from None
         return encode(self._service.describe(cancelled or record))
@@ -172,7 +173,7 @@ class RequestedTasks(ITaskListener):
                 record,
                 request.connection,
                 self._service.describe,
-                self._service.engine.answer,
+                partial(self._service.answer, request),
                 over_http=request.exchange.headers is not None,
                 alone=request.connection.forward is None or not self._service.engine.durable,
                 call=_RunningCall(self._service.runner, record.id),

@@ -18,8 +18,8 @@ from axolotl_server.tasks.task_call import TaskAnswer
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 _RETRY_SECONDS: Final = 0.2
 
-SendAnswer: TypeAlias = Callable[[str, bytes, Mapping[str, bytes]], Coroutine[Any, Any, object]]
-"""Gives answers to a task, by its ID and its owner."""
+SendAnswer: TypeAlias = Callable[[TaskRecord, Mapping[str, bytes]], Coroutine[Any, Any, object]]
+"""Gives answers to a task."""
 
 
 def mark_related(content: Mapping[str, Raw], task_id: str) -> dict[str, Raw]:
@@ -228,7 +228,7 @@ class TaskFollower:
         try:
             while self.record.open and not self.silent:
                 try:
-                    await self._answer(record.id, record.owner, {key: answer})
+                    await self._answer(record, {key: answer})
                     return
                 except TasksUnavailable:
                     await asyncio.sleep(_RETRY_SECONDS)

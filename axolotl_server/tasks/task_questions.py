@@ -49,6 +49,7 @@ class AskingInTask(IAsking):
 
         A question that times out is withdrawn; one that is held too long parks the task.
         """
+        super().__init__()  # answers are recorded by the process that takes them
         self._run = run
         self._earlier = earlier
         self._deadlines = deadlines
@@ -144,6 +145,12 @@ def _check(key: str, raw: Raw, read: Callable[[Any], object]) -> None:
 
 def _anything(response: Any) -> None:
     """Accept an answer that only the code that asked can check."""
+
+
+def response_in(encoded: bytes) -> Any:
+    """Return what a client has answered, as it sent it."""
+    answer = _decode_answer(encoded)
+    return {"action": "refuse"} if answer.refusal is not UNSET else _response(answer)
 
 
 def _response(answer: TaskAnswer) -> Any:

@@ -5,8 +5,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, Refused
 from axolotl_core.layers import ToolCall
 from axolotl_core.registry import AnyTool
@@ -27,7 +28,11 @@ from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.task_call import Design, TaskCall, owner_of, share_digest
 from axolotl_server.tasks.task_layers import TaskLayers
+from axolotl_server.tasks.task_questions import response_in
 from axolotl_server.tasks.task_runner import TaskOrigin, TaskRunner
+
+if TYPE_CHECKING:
+    from axolotl_server.audit.decisions import DecisionLog
 
 _RETRY_SECONDS: Final = 1.0
 
@@ -49,6 +54,7 @@ class TaskService(ITaskListener):
         catalogue: ToolCatalogue,
         inflight: InFlight,
         task_layers: TaskLayers,
+        decisions: "DecisionLog | None" = None,
     ) -> None:
         """Run tasks on an engine; `task_layers` replaces the layers around tools that run as tasks."""
         self.engine = engine
@@ -57,6 +63,7 @@ class TaskService(ITaskListener):
         self._catalogue = catalogue
         self._inflight = inflight
         self._layers = task_layers
+        self._decisions = decisions
         self._outages = OutageLog("The store of tasks", "tasks refused")
         self.listeners: list[ITaskListener] = []
         self.on_close: list[Callable[[], object]] = []
@@ -175,6 +182,27 @@ class TaskService(ITaskListener):
         if record is None:
             raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
         return record
+
+    async def answer(self, request: Request, record: TaskRecord, answers: Mapping[str, bytes]) -> None:
+        """Store the answers of a caller and record them, or raise TasksUnavailable if either is not possible."""
+        decisions = self._decisions
+        if decisions is not None:
+            try:
+                await decisions.admit()
+            except Refused as error:
+                raise TasksUnavailable(f"The audit log fails: {error.message}") from None
+        taken = await self.engine.answer(record.id, record.owner, answers)
+        if decisions is not None:
+            for key in sorted(taken):
+                decisions.answered(request, record, key, response_in(answers[key]))
+
+    async def cancel(self, request: Request, record: TaskRecord) -> TaskRecord | None:
+        """Cancel a task for its caller and record that, or raise TasksUnavailable."""
+        cancelled = await self.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
+        if self._decisions is not None and record.open and cancelled is not None and cancelled.status == "cancelled":
+            exchange = request.exchange
+            self._decisions.cancelled(cancelled, CancelReason.CLIENT, exchange.principal, exchange.client_address)
+        return cancelled
 
     def owner(self, request: Request, design: Design) -> bytes:
         """Identify a caller; in the stateless design by its principal, not by its connection."""

@@ -29,6 +29,27 @@ class MemorySink(IAuditSink):
         self.records.append(record)
 
 
+class Fickle(MemorySink):
+    """A sink that fails on request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.well = True
+        self.opened = 0
+
+    def open(self) -> None:
+        self._check()
+        self.opened += 1
+
+    def write(self, record: AuditRecord) -> None:
+        self._check()
+        super().write(record)
+
+    def _check(self) -> None:
+        if not self.well:
+            raise OSError("no space left")
+
+
 def audit_into(sink: IAuditSink, **settings: Any) -> Audit:
     """Create an audit with one custom sink."""
     audit = make_audit(AuditSettings(**settings), [sink])

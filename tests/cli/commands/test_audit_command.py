@@ -115,7 +115,8 @@ def test_verify_with_an_anchor(log: Path) -> None:
     _, _, head = run("verify", log).stdout.strip().rpartition(" ")
     assert run("verify", log, "--expect", head).code == 0
     log.write_bytes(b"".join(lines[:-1]))
-    assert run("verify", log).code == 0
+    without = run("verify", log)
+    assert (without.code, "there is no closing record" in without.stdout) == (0, True)
     answer = run("verify", log, "--expect", head)
     assert (answer.code, "removed    the end" in answer.stdout) == (1, True)
     assert run("verify", log, "--expect", "5").code == 2
@@ -131,15 +132,77 @@ def test_verify_many(log: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> 
     Path("audit-1.jsonl.torn-5-1").write_bytes(Path("audit-1.jsonl").read_bytes())
     answer = run("verify", place)
     assert answer.code == 0
+    assert answer.stdout.endswith("\n2 logs found\n")
     assert [line.partition(":")[0] for line in answer.stdout.splitlines() if "verified" in line] == [
         "audit-1.jsonl",
         "audit-2.jsonl",
     ]
     change(Path("audit-2.jsonl"))
     bad = json.loads(run("verify", place, "--json").stdout)
-    assert (bad["ok"], [one["ok"] for one in bad["logs"]]) == (False, [True, False])
+    assert (bad["ok"], bad["found"], [one["ok"] for one in bad["logs"]]) == (False, 2, [True, False])
     assert run("verify", place).code == 1
     assert run("verify", place, "--expect", f"1:{'0' * 64}").code == 2
+
+
+@pytest.mark.parametrize("place", ["audit-{worker}.jsonl", "audit-*.jsonl"])
+def test_verify_a_pattern_that_is_a_file(log: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """A file whose name is the pattern does not stand for the logs that match it."""
+    monkeypatch.chdir(log.parent)
+    for name in (place, "audit-1.jsonl", "audit-task-1.jsonl"):
+        write_log(Path(name), 2)
+    change(Path("audit-1.jsonl"))
+    answer = run("verify", place)
+    assert (answer.code, "3 logs found" in answer.stdout) == (1, True)
+    assert "changed    audit-1.jsonl, line 2" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    "place", [".", "audit-*", "../{here}/audit-{{worker}}.jsonl", "{there}", "{there}/audit-?.jsonl"]
+)
+def test_verify_a_log_that_is_missing(log: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """The log of each worker that the settings name must exist; logs elsewhere are not expected."""
+    settings = '[audit]\njsonl_path = "logs/audit-{worker}.jsonl"\n[http]\nworkers = 3\n'
+    (log.parent / "axolotl.toml").write_text(settings, encoding="utf-8")
+    for folder in ("logs", "old"):
+        for number in (1, 3):
+            (log.parent / folder).mkdir(exist_ok=True)
+            write_log(log.parent / folder / f"audit-{number}.jsonl", 2)
+    place = place.format(here="logs", there=log.parent / "logs")
+
+    def verify(where: str | Path, *words: str) -> Answer:
+        monkeypatch.chdir(log.parent / "logs")  # the command goes to the directory of the settings
+        return run("verify", where, *words)
+
+    answer = verify(place)
+    assert answer.code == 1
+    assert "removed    audit-2.jsonl: the settings name this log, and it does not exist" in answer.stdout
+    assert answer.stdout.endswith("\n2 logs found\n")
+    shown = json.loads(verify(place, "--json").stdout)
+    assert [one["ok"] for one in shown["logs"]] == [True, True, False]
+    assert verify(log.parent / "old").code == 0
+    assert verify("audit-1.jsonl").code == 0
+
+
+@pytest.mark.parametrize("place", ["audit-1.jsonl", ".", "audit-{worker}.jsonl"])
+def test_verify_without_the_current_file(log: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """A log of which only full files are left is not complete."""
+    monkeypatch.chdir(log.parent)
+    write_log(Path("audit-1.jsonl"), 3, max_bytes=400)
+    assert run("verify", place).code == 0
+    Path("audit-1.jsonl").unlink()
+    answer = run("verify", place)
+    assert (answer.code, "removed    the end: the current file is missing" in answer.stdout) == (1, True)
+
+
+def test_verify_a_log_in_use(log: Path) -> None:
+    """The log of a running process needs no closing record; that of a killed one is shown with a warning."""
+    write_log(log, 1)
+    store = store_at(log)
+    store.open()
+    assert "closing record" not in run("verify", log).stdout
+    store._lock.release()  # as the system does when the process is killed
+    answer = run("verify", log)
+    assert (answer.code, "there is no closing record" in answer.stdout) == (0, True)
 
 
 def test_verify_nothing(log: Path) -> None:

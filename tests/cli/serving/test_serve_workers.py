@@ -8,11 +8,12 @@ import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
-from axolotl_cli.serving.supervisor import sessions_directory
+from axolotl_cli.serving.shared_folder import keep_folder, sessions_directory
 from axolotl_core import ConfigurationError
 from axolotl_server.settings.server import ServerSettings
 from tests.cli.conftest import CommandLine
@@ -147,3 +148,57 @@ def test_no_place_for_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     for settings in ({"sessions": {"directory": "/own"}}, {"redis": {"url": "redis://127.0.0.1"}}):
         with sessions_directory(ServerSettings.model_validate(settings)) as directory:
             assert directory is None
+
+
+def test_folders_of_killed_servers_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A start removes the folders that no process keeps, and no others, whatever lies beside them."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    left, kept, link, file, other = (tmp_path / f"axolotl-s-{name * 8}" for name in "abcd_")
+    for folder in (left, kept, tmp_path / "axolotl-s-mine"):
+        folder.mkdir()
+        (folder / "sessions.db").touch()
+    link.symlink_to(elsewhere)
+    file.touch()
+    other.mkdir()
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() if not other.exists() else os.getuid() + 1)
+    with sessions_directory(ServerSettings()):
+        assert left.exists()  # it belongs to another user
+    other.rmdir()
+    lock = keep_folder(str(kept))
+    assert lock is not None
+    with sessions_directory(ServerSettings()) as first, sessions_directory(ServerSettings()) as second:
+        assert first != second
+        names = {path.name for path in tmp_path.iterdir()}
+        expected = {str(path) for path in (first, second, kept, link, file, elsewhere)}
+        assert names == {*map(os.path.basename, expected), "axolotl-s-mine"}
+    assert (elsewhere / "kept").exists()
+    os.close(lock)
+    with sessions_directory(ServerSettings()):
+        assert not kept.exists()
+    assert keep_folder(str(kept)) is None
+
+
+def test_a_folder_that_is_removed_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder that another start removes before it is locked is made again."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    opened, made = os.open, 0
+
+    def open_late(path: Any, flags: int, *arguments: Any) -> int:
+        nonlocal made
+        if flags & os.O_DIRECTORY and Path(path).parent == tmp_path:
+            made += 1
+            descriptor = opened(path, flags, *arguments)
+            if made < 3:
+                os.rmdir(path)
+            return descriptor
+        return opened(path, flags, *arguments)
+
+    monkeypatch.setattr("os.open", open_late)
+    with sessions_directory(ServerSettings()) as directory:
+        monkeypatch.setattr("os.open", opened)
+        assert directory is not None
+        assert (made, os.listdir(tmp_path)) == (3, [os.path.basename(directory)])
+    assert os.listdir(tmp_path) == []

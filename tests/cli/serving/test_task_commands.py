@@ -6,13 +6,15 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from pwd import getpwuid
 
 import pytest
 
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome
+from tests.support.audited_calls import read_log, store_at
 from tests.support.peers.wire import raw_exchange, raw_request
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import KEY, OpenEngine, opened
@@ -23,9 +25,12 @@ ROOT = Path(__file__).parents[3]
 TARGET = "tests/support/containers/note_tools.py:Container"
 
 
-async def begin(url: str, *arguments: str, key: str = KEY) -> asyncio.subprocess.Process:
+async def begin(
+    url: str, *arguments: str, key: str = KEY, variables: Mapping[str, str] | None = None
+) -> asyncio.subprocess.Process:
     """Start a command."""
     environment = {**os.environ, "AXOLOTL_TASKS__URL": url, "AXOLOTL_PROTOCOL__STATE_KEYS": f'["{key}"]'}
+    environment.update(variables or {})
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     command = sys.executable, "-m", "axolotl_cli", *arguments
     return await asyncio.create_subprocess_exec(
@@ -33,9 +38,11 @@ async def begin(url: str, *arguments: str, key: str = KEY) -> asyncio.subprocess
     )
 
 
-async def run(url: str, *arguments: str, key: str = KEY) -> tuple[int | None, str, str]:
+async def run(
+    url: str, *arguments: str, key: str = KEY, variables: Mapping[str, str] | None = None
+) -> tuple[int | None, str, str]:
     """Run a command to its end; returns its exit code and what it printed."""
-    process = await begin(url, "tasks", *arguments, key=key)
+    process = await begin(url, "tasks", *arguments, key=key, variables=variables)
     output, errors = await process.communicate()
     return process.returncode, output.decode(), errors.decode()
 
@@ -72,6 +79,30 @@ async def test_tasks_are_prepared_listed_shown_and_cancelled(tmp_path: Path) -> 
         found = await engine.find(record.id, b"owner")
         assert found is not None
         assert found.status == "cancelled"
+
+
+async def test_cancelled_tasks_are_recorded(tmp_path: Path) -> None:
+    """Who cancelled a task is in a log of the command's own; if there is none, a warning says so."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    shared, own = tmp_path / "audit.jsonl", tmp_path / "audit-{worker}.jsonl"
+    async with store(url) as engine:
+        tasks = [await engine.submit(NewTask(b"owner", "note", b"call", 60)) for _ in range(2)]
+        for _ in range(2):
+            code, _, errors = await run(url, "cancel", tasks[0].id, variables={"AXOLOTL_AUDIT__JSONL_PATH": str(own)})
+            assert (code, errors) == (0, "")
+        found = await engine.find(tasks[0].id, b"owner")
+        assert found is not None
+        assert found.message == "An operator cancelled the task"
+        server = store_at(shared)
+        server.open()
+        code, _, errors = await run(url, "cancel", tasks[1].id, variables={"AXOLOTL_AUDIT__JSONL_PATH": str(shared)})
+        server.close()
+        assert code == 0
+        assert errors.startswith(f"Warning: the cancellation is not in the audit log. The audit log {shared} is in use")
+    records = read_log(tmp_path / "audit-operator-1.jsonl")
+    assert [one["event"] for one in records] == ["open", "cancelled", "close"]
+    user = getpwuid(os.getuid()).pw_name
+    assert {"name": "note", "task": tasks[0].id, "reason": "operator", "subject": user}.items() <= records[1].items()
 
 
 async def test_control_sequences(tmp_path: Path) -> None:
@@ -136,3 +167,48 @@ async def test_probes_of_a_worker(tmp_path: Path) -> None:
         if worker.returncode is None:
             worker.kill()
             await worker.wait()
+
+
+async def started(process: asyncio.subprocess.Process, line: str) -> None:
+    """Wait until a process logs a line; the rest is read in the background."""
+    assert process.stderr is not None
+    log = b""
+    while line.encode() not in log:
+        read = await process.stderr.readline()
+        assert read, log.decode()
+        log += read
+
+
+async def test_audit_logs_of_workers(tmp_path: Path) -> None:
+    """Each task worker has a log of its own beside those of the server; the number of a killed one is used again."""
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    variables = {"AXOLOTL_AUDIT__JSONL_PATH": str(tmp_path / "audit-{worker}.jsonl")}
+    serve = ("serve", TARGET, "-t", "http", "--port", "0", "--workers", "2")
+    processes: list[asyncio.subprocess.Process] = []
+
+    async def add(line: str, *words: str) -> asyncio.subprocess.Process:
+        processes.append(await begin(url, *words, variables=variables))
+        await started(processes[-1], line)
+        return processes[-1]
+
+    def logs() -> list[str]:
+        return sorted(path.name for path in tmp_path.glob("audit-*.jsonl"))
+
+    try:
+        await add("2 workers serve", *serve)
+        first = await add("running tasks of", "worker", TARGET)
+        await add("running tasks of", "worker", TARGET)
+        both = ["audit-1.jsonl", "audit-2.jsonl", "audit-task-1.jsonl", "audit-task-2.jsonl"]
+        assert logs() == both
+        first.kill()
+        await first.wait()
+        await add("running tasks of", "worker", TARGET)
+        assert logs() == both
+    finally:
+        for process in processes:
+            if process.returncode is None:
+                process.terminate()
+            await process.communicate()
+    verifying = await begin(url, "audit", "verify", variables["AXOLOTL_AUDIT__JSONL_PATH"], variables=variables)
+    output, _ = await verifying.communicate()
+    assert (verifying.returncode, output.decode().endswith("\n4 logs found\n")) == (0, True)

@@ -12,33 +12,13 @@ from axolotl_core.errors import ConfigurationError, InputRequired
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server.audit.assembly import Audit
 from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
-from tests.support.audited_calls import MemorySink, Pipeline, audit_of
+from tests.support.audited_calls import Fickle, MemorySink, Pipeline, audit_of
 from tests.support.servers.serving import until
-
-
-class Fickle(MemorySink):
-    """A sink that fails on request."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.well = True
-        self.opened = 0
-
-    def open(self) -> None:
-        self._check()
-        self.opened += 1
-
-    def write(self, record: AuditRecord) -> None:
-        self._check()
-        super().write(record)
-
-    def _check(self) -> None:
-        if not self.well:
-            raise OSError("no space left")
 
 
 class Slow(MemorySink):
@@ -83,7 +63,7 @@ def trail_of(
 
 def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
     layer = AuditLayer(trail, describer(Hashing(None), nothing_shown), lambda: "an id", ["tool"])
-    return Pipeline(Audit(trail, layer, IntentLayer(layer)), tool)
+    return Pipeline(Audit(trail, layer, DecisionLog(trail, ["tool"]), IntentLayer(layer)), tool)
 
 
 async def test_closed_rejects_before_the_code_runs() -> None:

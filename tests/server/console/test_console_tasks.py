@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from axolotl_core import tool
+from tests.support.audited_calls import read_log
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import Job
 from tests.support.peers.task_results import begin
@@ -28,7 +29,8 @@ async def quick() -> str:
 async def server(request: pytest.FixtureRequest, tmp_path: Path, job: Job) -> AsyncIterator[ConsoleServer]:
     """A server with tasks in memory or in a file."""
     url = None if request.param == "memory" else f"sqlite:///{tmp_path}/tasks.db"
-    settings = {"tasks": {"url": url, "maximum": 1000, "maximum_per_principal": None}}
+    tasks = {"url": url, "maximum": 1000, "maximum_per_principal": None}
+    settings = {"tasks": tasks, "audit": {"jsonl_path": tmp_path / "audit.jsonl"}}
     async with serving_console(container_of(job, quick), settings) as running:
         await running.host.begin_tasks()
         yield running
@@ -70,8 +72,10 @@ async def test_the_latest_tasks_are_listed(server: ConsoleServer, client: Client
     assert [task["number"] for task in await listed(server, http)] == list(range(123, 23, -1))
 
 
-async def test_a_task_is_cancelled(server: ConsoleServer, client: Client, job: Job, http: httpx2.AsyncClient) -> None:
-    """A running task is cancelled by its number and digest, which stops its code."""
+async def test_a_task_is_cancelled(
+    server: ConsoleServer, client: Client, job: Job, http: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    """A running task is cancelled by its number and digest, which stops its code and is recorded."""
     await begin(client, "job")
     async with asyncio.timeout(PATIENCE_SECONDS):
         await job.started.wait()
@@ -89,6 +93,9 @@ async def test_a_task_is_cancelled(server: ConsoleServer, client: Client, job: J
     async with asyncio.timeout(PATIENCE_SECONDS):
         await job.cancelled.wait()
     assert [(one["status"], one["open"]) for one in await listed(server, http)] == [("cancelled", False)]
+    await http.post(address, params=query, headers=PAGE)
+    [record] = [one for one in read_log(tmp_path / "audit.jsonl") if one["event"] == "cancelled"]
+    assert (record["name"], record["reason"], record["subject"]) == ("job", "operator", "anonymous")
 
 
 @pytest.mark.parametrize(

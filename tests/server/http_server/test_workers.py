@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx2
@@ -241,13 +242,21 @@ def _command(pid: int) -> bytes:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc")
 async def test_workers_do_not_outlive_their_supervisor(tmp_path: Path) -> None:
-    """If the supervisor is killed, its workers finish their calls and end; each has its own audit log."""
-    audit = {"AXOLOTL_AUDIT__JSONL_PATH": str(tmp_path / "audit-{worker}.jsonl")}
-    with fleet(TARGET, 2, audit) as workers:
-        pids = workers.workers()
-        workers.signal(signal.SIGKILL)
-        await until(lambda: gone(pids))
-    assert {"audit-1.jsonl", "audit-2.jsonl"} < set(os.listdir(tmp_path))
+    """If the supervisor is killed, its workers finish their calls and end; each has its own audit log.
+
+    The next start removes the folder in which they shared sessions.
+    """
+    with TemporaryDirectory() as folders:  # sockets in it need a short path
+        variables = {"AXOLOTL_AUDIT__JSONL_PATH": str(tmp_path / "audit-{worker}.jsonl"), "TMPDIR": folders}
+        with fleet(TARGET, 2, variables) as workers:
+            pids = workers.workers()
+            workers.signal(signal.SIGKILL)
+            await until(lambda: gone(pids))
+        assert {"audit-1.jsonl", "audit-2.jsonl"} < set(os.listdir(tmp_path))
+        [left] = os.listdir(folders)
+        with fleet(TARGET, 2, variables):
+            [own] = os.listdir(folders)
+        assert own != left
 
 
 async def test_numbers_are_used_again(tmp_path: Path) -> None:

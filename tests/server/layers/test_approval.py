@@ -1,9 +1,11 @@
 """Tools that need a person's approval, in both eras."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from dependency_injector import providers
 from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, Principal, ToolAnnotations, ToolContext
@@ -13,6 +15,7 @@ from axolotl_server.audit.redaction import redactor
 from axolotl_server.client.outcomes import CANCEL, DECLINE, Inquiry
 from axolotl_server.layers.approval import ApprovalDemand, ApprovalLayer
 from axolotl_server.layers.approval_question import ApprovalForm
+from tests.support.audited_calls import MemorySink
 from tests.support.peers.layer_calls import ASKABLE, spec_of
 from tests.support.peers.memory_peer import Peer
 from tests.support.tools import container_of
@@ -292,3 +295,53 @@ def test_other_tools_are_not_wrapped() -> None:
     spec = spec_of(tool_that_says(destructive=True))
     assert ApprovalLayer(redactor).wrap(spec, innermost) is innermost
     assert ApprovalLayer(redactor, "destructive").wrap(spec, innermost) is not innermost
+
+
+ANSWERS = [(YES, "accept"), (NO, "decline"), (DECLINE, "decline"), (CANCEL, "cancel")]
+
+
+def audited(tool: ITool[Any, Any]) -> tuple[Any, MemorySink]:
+    container, sink = server_with(tool), MemorySink()
+    container.audit_sinks = providers.List(providers.Object(sink))
+    return container, sink
+
+
+def seen_in(sink: MemorySink) -> list[tuple[str, str | None, str | None]]:
+    return [(one.event, one.key, one.action) for one in sink.records]
+
+
+@pytest.mark.parametrize(("answer", "action"), ANSWERS)
+async def test_an_answer_is_recorded(answer: Mapping[str, Any], action: str) -> None:
+    """The audit log says what was answered in a round, once and before the tool runs."""
+    container, sink = audited(Delete())
+    async with connect(container, answer=lambda _: answer) as client:
+        await client.call("delete", {"path": "/x"})
+    runs = [("start", None, None)] if action == "accept" else []
+    assert seen_in(sink) == [("end", None, None), ("answered", KEY, action), *runs, ("end", None, None)]
+    asked, answered, *rest = sink.records
+    assert asked.outcome == "input_required"
+    assert (answered.kind, answered.name, answered.subject) == ("tool", "delete", "anonymous")
+    assert {one.call_id for one in rest} == {answered.call_id}
+
+
+@pytest.mark.parametrize(
+    ("answer", "action"),
+    [*ANSWERS, ({"action": "accept", "content": {"approve": "perhaps"}}, "decline"), (None, "refuse")],
+)
+async def test_an_answer_with_a_handshake_is_recorded(answer: Mapping[str, Any] | None, action: str) -> None:
+    """So does that of a client with a handshake, also if the client refuses to ask."""
+    container, sink = audited(Delete())
+    async with ServerHost(container) as host:
+        client = Peer(host, capabilities={"elicitation": {}})
+        await client.shake_hands()
+        client.call("delete", {"path": "/x"})
+        question = await client.receive()
+        if answer is None:
+            refusal = {"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32600, "message": "no"}}
+            client.transport.send(json.dumps(refusal).encode())
+        else:
+            client.answer(question, answer)
+        await client.receive()
+        await client.close()
+    runs = [("start", None, None)] if action == "accept" else []
+    assert seen_in(sink) == [("answered", KEY, action), *runs, ("end", None, None)]

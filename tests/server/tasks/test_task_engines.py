@@ -207,8 +207,15 @@ async def test_tasks_are_listed_by_age(kind: str) -> None:
         assert len(await engine.of(None, 0, 10)) == 5
 
 
-async def test_a_task_is_cancelled(kind: str) -> None:
-    """A cancelled task ends at once, its code is stopped, and its end is final."""
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        (CancelReason.CLIENT, "The caller cancelled the task"),
+        (CancelReason.OPERATOR, "An operator cancelled the task"),
+    ],
+)
+async def test_a_task_is_cancelled(kind: str, reason: CancelReason, message: str) -> None:
+    """A cancelled task ends at once and says who cancelled it, its code is stopped, and its end is final."""
     reasons: list[CancelReason] = []
     late: list[bool] = []
 
@@ -220,10 +227,10 @@ async def test_a_task_is_cancelled(kind: str) -> None:
     async with opened(kind, run) as engine:
         task = await engine.submit(task_of())
         await engine.began(1)
-        cancelled = await engine.cancel(task.id, MINE, CancelReason.CLIENT)
+        cancelled = await engine.cancel(task.id, MINE, reason)
         assert cancelled is not None
-        assert (cancelled.status, cancelled.message) == ("cancelled", "The caller cancelled the task")
-        await until(lambda: (reasons, late) == ([CancelReason.CLIENT], [False]))
+        assert (cancelled.status, cancelled.message) == ("cancelled", message)
+        await until(lambda: (reasons, late) == ([reason], [False]))
         again = await engine.cancel(task.id, MINE, CancelReason.CLIENT)
         assert again is not None
         assert (again.status, again.updated_at) == ("cancelled", cancelled.updated_at)

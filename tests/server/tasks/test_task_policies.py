@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dependency_injector import providers
 
-from axolotl_core import Breaker, Idempotency, Principal, ToolContext, tool
+from axolotl_core import Breaker, CancelReason, Idempotency, Principal, ToolContext, tool
 from axolotl_server import ServerHost
+from tests.support.audited_calls import Fickle
 from tests.support.peers.memory_peer import Peer
-from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer
+from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer
+from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
 from tests.support.tools import container_of
 
+YES = {"action": "accept", "content": {"approve": True}}
+NO = {"action": "accept", "content": {"approve": False}}
 ADA = Principal("ada", "engines")
 EVE = Principal("eve", "engines")
 
@@ -38,6 +43,12 @@ async def halve_later(part: int, context: ToolContext) -> int:
     """Divide by two, in a task."""
     await context.detach()
     return part // 2
+
+
+@tool(task_support="optional", task_restart="resume", requires_approval=True)
+async def drop(table: str) -> str:
+    """Drop a table."""
+    return f"dropped {table}"
 
 
 @pytest.fixture(params=STORES)
@@ -70,6 +81,12 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] in ("start", "end")]
 
 
+def decisions(path: Path) -> list[dict[str, Any]]:
+    """Read the records of answers and cancellations in an audit log."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line for line in lines if line["event"] in ("answered", "cancelled")]
+
+
 def audit(path: Path) -> dict[str, Any]:
     return {"jsonl_path": str(path), "durability": "write"}
 
@@ -91,6 +108,81 @@ async def test_both_sides_of_a_task_are_recorded(url: str, tmp_path: Path) -> No
         assert (record["task"], record["run"], record["subject"]) == (task_id, 1, "ada")
         assert record["call_id"] == accepted["call_id"]
         assert record["digest"] == accepted["digest"]
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(("answer", "action"), [(YES, "accept"), (NO, "decline"), ({"action": "cancel"}, "cancel")])
+async def test_an_answer_is_recorded(
+    engine: str | None, design: str, answer: dict[str, Any], action: str, tmp_path: Path
+) -> None:
+    """The server that takes an answer records who gave it, before the code runs; an approval without a yes is a no."""
+    log = tmp_path / "server.log"
+    async with replica(engine, drop, works=True, audit=audit(log)) as server:
+        peer = await DESIGNS[design].connect(server, ADA)
+        task_id = (await peer.start("drop", {"table": "t"}))["taskId"]
+        await peer.respond(task_id, answer, key="axolotl/approval")
+        await peer.outcome(task_id)
+    [record] = decisions(log)
+    assert (record["event"], record["name"], record["task"]) == ("answered", "drop", task_id)
+    assert (record["key"], record["action"]) == ("axolotl/approval", action)
+    assert (record["subject"], record["tenant"]) == ("ada", "engines")
+    starts = [one["seq"] for one in records(log) if one["event"] == "start"]
+    assert all(record["seq"] < seq for seq in starts)
+    assert len(starts) == (action == "accept")
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+async def test_the_cancellation_of_a_queued_task_is_recorded(url: str, design: str, tmp_path: Path) -> None:
+    """A task that no worker has begun leaves a record of who cancelled it, and only the first cancellation counts."""
+    log = tmp_path / "server.log"
+    async with replica(url, works=False, audit=audit(log)) as server:
+        peer = await DESIGNS[design].connect(server, ADA)
+        task_id = (await peer.start("halve", {"part": 8}))["taskId"]
+        for _ in range(2):
+            await peer.ask("tasks/cancel", {"taskId": task_id})
+    [record] = decisions(log)
+    assert (record["event"], record["name"], record["task"], record["reason"]) == (
+        "cancelled", "halve", task_id, "client",
+    )  # fmt: skip
+    assert record["subject"] == "ada"
+
+
+async def test_an_operator_cancels_a_running_task(engine: str | None, tmp_path: Path) -> None:
+    """The record of the run and the caller of the task are told that it was an operator."""
+    log, job = tmp_path / "server.log", Job()
+    async with replica(engine, job, works=True, audit=audit(log)) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("job"))["taskId"]
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await job.started.wait()
+            await server.assembly.tasks.engine.cancel(task_id, None, CancelReason.OPERATOR)
+            await job.cancelled.wait()
+        assert (await peer.until(task_id, "cancelled"))["statusMessage"] == "An operator cancelled the task"
+    end = records(log)[-1]
+    assert (end["event"], end["outcome"], end["reason"], end["task"]) == ("end", "cancelled", "operator", task_id)
+
+
+async def test_answers_wait_for_the_audit_log(engine: str | None) -> None:
+    """While the audit log fails, answers are refused, and are taken when it works again."""
+    sink = Fickle()
+    container = container_of(drop)
+    container.audit_sinks = providers.List(providers.Object(sink))
+    flags = {"tasks": {"url": engine}, "protocol": {"state_keys": [KEY]}}
+    async with ServerHost(container, flags=flags) as server:
+        await server.begin_tasks(works=True)
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("drop", {"table": "t"}))["taskId"]
+        await peer.until(task_id, "input_required")
+        sink.well = False
+        assert "could not be recorded" in str(
+            await peer.ask("tools/call", {"name": "drop", "arguments": {"table": "u"}})
+        )
+        assert "error" in await peer.update(task_id, **{"axolotl/approval": YES})
+        sink.well = True
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while "error" in await peer.update(task_id, **{"axolotl/approval": YES}):
+                pass
+        assert "dropped t" in str((await peer.outcome(task_id))["result"])
 
 
 async def test_a_call_that_is_not_accepted_is_recorded(tmp_path: Path) -> None:
