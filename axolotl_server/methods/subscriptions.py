@@ -291,9 +291,8 @@ class SubscriptionMethods:
             )
         for what, count in (("resources", len(uris)), ("tasks", len(subscribed.task_ids))):
             if count > limits.maximum_per_request:
-                raise InvalidParams(
-                    f"Too many subscriptions: a request may name {limits.maximum_per_request} {what}; send more requests"
-                )
+                named = f"{limits.maximum_per_request} {what}"
+                raise InvalidParams(f"Too many subscriptions: a request may name {named}; send more requests")
         longest = max(map(len, uris), default=0)
         if longest > MAX_URI_CHARACTERS:
             raise InvalidParams(

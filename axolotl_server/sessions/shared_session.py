@@ -29,7 +29,7 @@ from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog
 from axolotl_server.sessions.event_archive import STREAM_END, SharedArchive, parse_event_id
-from axolotl_server.sessions.session import IAttached, Session, SessionStream
+from axolotl_server.sessions.session import IAttached, Session, SessionStream, new_stream_id
 from axolotl_server.sessions.stream_follower import StreamFollower
 
 AnswerT = TypeVar("AnswerT")
@@ -213,9 +213,9 @@ class SharedSession(Session):
             await self._bus.send(BusMessage("client", self.id, message=self._outgoing.pop(0)), wait=True)
         return True
 
-    async def listen(self, response: EventStream) -> SessionStream:
+    async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
         """Begin the stream for notifications; an earlier one of the same session ends, in any process."""
-        before, stream = self._get_stream, self._begin_stream(response)
+        before, stream = self._get_stream, self._begin_stream(response, new_stream_id(mark))
         try:
             await self._claim_notifications(stream.id)
         except BaseException:
@@ -331,7 +331,7 @@ class SharedSession(Session):
             self._drop(stream)
             raise
 
-    def _begin_stream(self, response: EventStream | None, stream_id: str | None = None) -> SessionStream:
+    def _begin_stream(self, response: EventStream | None, stream_id: str) -> SessionStream:
         retry_seconds = self._retry_seconds if self.polls else None
         stream = SessionStream(
             self._archive, response, retry_seconds, self._drop, stream_id=stream_id, outlives_process=True

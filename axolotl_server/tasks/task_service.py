@@ -175,6 +175,8 @@ class TaskService(ITaskListener):
             raise self.unreadable(error) from None
         if record is None or not await self.visible((record,), request):
             raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
+        tool = self._catalogue.find(record.tool)
+        request.exchange.subject = None if tool is None else tool.spec
         return record
 
     async def visible(self, records: Sequence[TaskRecord], request: Request) -> Sequence[TaskRecord]:
