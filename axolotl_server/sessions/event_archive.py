@@ -50,6 +50,10 @@ class Archive:
         self._session = session
         self._usable_from = 0.0
 
+    def count_for(self, share: str) -> None:
+        """Note whom the events count for."""
+        self._store.count_for(self._session, share)
+
     async def keep(self, stream: str, message: bytes) -> str | None:
         """Store a message and return its id on the wire; None if the store failed."""
         if time.monotonic() < self._usable_from:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.wire import encode
 from axolotl_core.sessions import IEventStore, hide_session_id
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
 from axolotl_server.asgi.http import HttpRefusal
@@ -224,6 +225,11 @@ class Session(Connection):
         return self.id
 
     @property
+    def share_name(self) -> str | None:
+        """Whom its events count for, as stores of events get it; None if only for the session itself."""
+        return None if self.share is None else encode(self.share).decode()
+
+    @property
     def in_use(self) -> bool:
         """Whether a call or connection keeps the session alive, however old its last request is."""
         return bool(self.calls) or any(stream.connected for stream in self._streams.values())
@@ -245,8 +251,7 @@ class Session(Connection):
         """Begin a stream on a connection; its ID ends with the mark, which says who may resume it."""
         retry_seconds = self._retry_seconds if self.polls else None
         stream = SessionStream(self._archive, response, retry_seconds, self._drop, stream_id=new_stream_id(mark))
-        self.has_had_streams = True
-        self._streams[stream.id] = stream
+        self._add_stream(stream)
         return stream
 
     async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
@@ -299,6 +304,12 @@ class Session(Connection):
         await stream.wait_until_idle()
         if self._archive is not None:
             await self._archive.forget(stream.id)
+
+    def _add_stream(self, stream: SessionStream) -> None:
+        if self._archive is not None and self.share_name is not None and not self.has_had_streams:
+            self._archive.count_for(self.share_name)
+        self.has_had_streams = True
+        self._streams[stream.id] = stream
 
     def _drop(self, stream: SessionStream) -> None:
         self._streams.pop(stream.id, None)

@@ -176,6 +176,10 @@ class SharedSession(Session):
         return self.id.decode("latin-1")
 
     @property
+    def share_name(self) -> str | None:
+        return None if self._stored is None else self._stored.share
+
+    @property
     def in_use(self) -> bool:
         """Whether a call or connection of this process keeps the session alive."""
         return super().in_use or any(follower.connected for follower in self._followers)
@@ -336,8 +340,7 @@ class SharedSession(Session):
         stream = SessionStream(
             self._archive, response, retry_seconds, self._drop, stream_id=stream_id, outlives_process=True
         )
-        self.has_had_streams = True
-        self._streams[stream.id] = stream
+        self._add_stream(stream)
         return stream
 
     def _hand_over_notifications(self, stream: SessionStream, stream_id: str) -> None:

@@ -256,6 +256,17 @@ async def test_events_of_all_sessions_are_bounded(place: str, http: httpx2.Async
         assert await replayed(small, (await replies_of(small, 800_000, begins=False))[0]) == 1
 
 
+async def test_events_of_many_sessions_count_for_their_caller(http: httpx2.AsyncClient) -> None:
+    """Above the limit, a caller with many small sessions loses its replies, and not one with fewer bytes in all."""
+    limits = {"sessions": {"stream_replies": True, "max_total_event_bytes": 1_000_000}}
+    async with serving(container_of(Echo()), limits, token_verifier=Named()) as server, httpx2.AsyncClient() as other:
+        http.headers["Authorization"], other.headers["Authorization"] = "Bearer eve", "Bearer ada"
+        [kept] = await replies_of(modest := Client(other, server.url), 200_000)
+        for _ in range(6):
+            await replies_of(Client(http, server.url), 150_000)
+        assert await replayed(modest, kept) == 1
+
+
 async def replies_of(client: Client, *sizes: int, begins: bool = True) -> list[str]:
     """Get replies of these sizes; return where the stream of each begins."""
     if begins:
@@ -295,6 +306,13 @@ async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talke
         await until(lambda: not len(server.host.handler.inflight))
         async with client.hearing(first.id) as stream:
             assert said(await stream.rest()) == ["done "]
+
+
+class Named(ITokenVerifier):
+    """Accepts every token: it names the caller."""
+
+    async def verify(self, token: str) -> Principal:
+        return Principal(token)
 
 
 class Scoped(ITokenVerifier):
