@@ -111,14 +111,13 @@ class DefaultHandler:
         observers: Sequence[IObserver] = (),
         *,
         max_json_values: int = MAX_VALUES,
-        stream_guard: "StreamGuard | None" = None,
     ) -> None:
         self._eras = eras
         self._max_values = max_json_values
         self._observers = observers
         self.inflight = inflight
         self.subscriptions = subscriptions
-        self.stream_guard = stream_guard
+        self.stream_guard: StreamGuard | None = None
         """Decides who may resume a stream, where access is restricted."""
 
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:

@@ -324,11 +324,12 @@ class ServerAssembly:
     @cached_property
     def handler(self) -> DefaultHandler:
         """Handles every message."""
-        return DefaultHandler(
+        handler = DefaultHandler(
             self.eras,
             self.inflight,
             self.subscriptions,
             self.observers,
             max_json_values=self.settings.limits.max_json_values,
-            stream_guard=self.stream_guard,
         )
+        handler.stream_guard = self.stream_guard
+        return handler
