@@ -25,6 +25,12 @@ class IEventStore(ABC):
     because its event ID is needed.
     """
 
+    def count_for(self, session: str, share: str) -> None:  # noqa: B027 - most stores have no such limit
+        """Note whom the events of a session count for; each process calls it before its first event of the session.
+
+        A store with a limit for all sessions can take those above it from whoever has most; others ignore it.
+        """
+
     @abstractmethod
     async def append(self, session: str, stream: str, message: bytes) -> str:
         """Store a message and return its ID: unique in its stream, at most 64 characters of visible ASCII."""

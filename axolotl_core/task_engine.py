@@ -226,6 +226,11 @@ class ITaskEngine(ABC):
     async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
         """Find a task of an owner, or of any owner if it is None. Raises TasksUnavailable."""
 
+    async def read(self, task_ids: Sequence[str], owner: bytes | None) -> Sequence[TaskRecord]:
+        """Find several tasks like one; a store reads them with one query. Raises TasksUnavailable."""
+        found = [await self.find(task_id, owner) for task_id in task_ids]
+        return [record for record in found if record is not None]
+
     @abstractmethod
     async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
         """Return the tasks of an owner, or of all, after a position, oldest first. Raises TasksUnavailable."""

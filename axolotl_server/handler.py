@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -32,6 +32,9 @@ from axolotl_server.messages.params import CancelledParams, read_params
 from axolotl_server.messages.replies import RESPONSE, RESULT, error_reply, hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.guard import StreamGuard
 
 
 class BatchItem(IExchange):
@@ -114,6 +117,8 @@ class DefaultHandler:
         self._observers = observers
         self.inflight = inflight
         self.subscriptions = subscriptions
+        self.stream_guard: StreamGuard | None = None
+        """Decides who may resume a stream, where access is restricted."""
 
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle a message and return the reply; None if there is none."""

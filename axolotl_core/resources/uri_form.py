@@ -16,6 +16,7 @@ _TRIPLET_OR_UNSAFE: Final = re.compile(r'%[0-9A-Fa-f]{2}|[^!-~]+|["<>^`|]')
 _TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _HEX_PAIR: Final = re.compile(r"[0-9A-Fa-f]{2}")
 _DELIMITER: Final = re.compile(r"[?#&;,]")
+_PARAMETERS: Final = re.compile(r"[?#].*|;[^/?#]*")
 _HOST: Final = re.compile(r"[^?#]*")
 
 
@@ -59,6 +60,11 @@ def uri_key(canonical: str) -> str:
     if segments and slashes == "//":
         segments[0] = _HOST.sub(lambda host: host[0].lower(), segments[0], count=1)
     return f"{scheme}:{slashes}{'/'.join(segments)}"
+
+
+def bare_key(canonical: str) -> str:
+    """Return the key of a canonical URI without query, fragment and path parameters, which some code ignores."""
+    return uri_key(_PARAMETERS.sub("", _decoded(canonical)))
 
 
 def has_dot_segments(canonical: str) -> bool:

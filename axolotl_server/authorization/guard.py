@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from hashlib import blake2b
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -13,6 +14,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import with_decision
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.wire import encode
 from axolotl_server.authorization.authorization import (
     Authorization,
     Denial,
@@ -64,7 +66,7 @@ class Guard:
             target = request.target = request.target or locate(request)
             if target.binding is None:
                 return self._refuse_unknown(feature_method, request)
-            spec = subject_of(target.binding.spec)
+            spec = request.exchange.subject = subject_of(target.binding.spec)
             if only_scopes and not spec.feature.scopes:
                 return method(request)
             if passed is not None:
@@ -175,6 +177,36 @@ class _WaitingRequest:
             return None
         meta = {"reason": "shutdown", "retryAfterMs": 1000}
         raise InternalError("The server is shutting down; try again", data=meta)
+
+
+class StreamGuard:
+    """Decides who may resume a stream, by a mark that is part of its ID.
+
+    A stream is marked with the feature of its request, which whoever resumes it must be allowed to use then. One that
+    is not about one feature, or began before that was known, is marked with the scopes and roles of its caller.
+    """
+
+    def __init__(self, authorization: Authorization, catalogues: Sequence[Catalogue[Any, Any]]) -> None:
+        self._authorization = authorization
+        self._catalogues = catalogues
+
+    def mark(self, principal: Principal, subject: FeatureSpec | None) -> str:
+        """Return the mark of a stream for a message of a principal."""
+        if subject is not None:
+            return _digest(subject.kind, subject.name)
+        return _digest(sorted(principal.scopes), sorted(principal.roles))
+
+    async def may_resume(self, mark: str, principal: Principal) -> bool:
+        """Tell whether a principal may resume a stream with a mark now; nobody may if its feature is gone."""
+        if mark == self.mark(principal, None):
+            return True
+        bindings = (binding for catalogue in self._catalogues for binding in catalogue.bindings())
+        subject = next((one.spec for one in bindings if self.mark(principal, one.spec) == mark), None)
+        return subject is not None and (await self._authorization.decide(principal, subject)).allowed is True
+
+
+def _digest(*parts: str | list[str]) -> str:
+    return blake2b(encode(parts), digest_size=8).hexdigest()
 
 
 class ResourceWatch:

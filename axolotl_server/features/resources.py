@@ -12,7 +12,7 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyResource
 from axolotl_core.resources.resource import CacheHint, IResource, IResourceTemplate, ResourceContents, screen
-from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri, is_plain, uri_key
+from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, bare_key, canonical_uri, is_plain, uri_key
 from axolotl_server.calls.binding import Binding, EncodeOutput
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.eras.presentation import contents_for, resource_definition
@@ -34,6 +34,8 @@ class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
 
     _by_uri: Mapping[str, Binding[FeatureSpec]]
     _keys: frozenset[str]
+    _longer: tuple[str, ...]
+    """The beginnings of keys that have more parameters than a resource with parameters."""
 
     def find(self, canonical: str) -> Binding[FeatureSpec] | None:
         """Find the resource with a canonical URI."""
@@ -42,6 +44,16 @@ class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
     def contains(self, key: str) -> bool:
         """Tell whether a resource has a URI with this key."""
         return key in self._keys
+
+    def claims(self, canonical: str, key: str, template: str) -> bool:
+        """Tell whether a URI is that of a resource with a query, fragment or parameters that a template lets through.
+
+        A template that begins with the URI of the resource, such as `docs://plan{?tab}`, was written for them.
+        """
+        if is_plain(canonical, key):
+            return False
+        bare = bare_key(canonical)
+        return key.startswith(self._longer) or (bare in self._keys and bare_key(template.partition("{")[0]) != bare)
 
     def served(self, registered: Iterable[AnyResource]) -> Iterable[IResource]:
         return (one for one in registered if isinstance(one, IResource))
@@ -56,6 +68,8 @@ class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
     def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
         self._by_uri = {canonical_uri(one.spec.name) or one.spec.name: one for one in bindings}
         self._keys = frozenset(map(uri_key, self._by_uri))
+        parameterized = self._keys - frozenset(map(bare_key, self._by_uri))
+        self._longer = tuple(key + mark for key in parameterized for mark in "&;#")
 
 
 class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
@@ -179,6 +193,8 @@ class ResourceMethods(ErrorFeatureMethod):
             return RequestTarget(fixed, uri=fixed.spec.name)
         key = uri_key(canonical)
         found = None if self._resources.contains(key) else self._templates.find(canonical, key)
+        if found is not None and self._resources.claims(canonical, key, found[0].spec.name):
+            found = None
         binding, variables = found or (None, b"{}")
         return RequestTarget(binding, variables, canonical, needs_check=binding is None)
 

@@ -32,7 +32,7 @@ from axolotl_server.stores.assembly import make_redis, make_result_store
 if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
     from axolotl_server.authorization.authorization import Authorization
-    from axolotl_server.authorization.guard import Guard, ResourceWatch
+    from axolotl_server.authorization.guard import Guard, ResourceWatch, StreamGuard
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
     from axolotl_server.quotas import RequestQuotas
@@ -282,6 +282,15 @@ class ServerAssembly:
         return Guard(self.authorization, self.feature_methods, catalogues)
 
     @cached_property
+    def stream_guard(self) -> "StreamGuard | None":
+        """Decides who may resume a stream, where there are access rules."""
+        if self.authorization is None:
+            return None
+        from axolotl_server.authorization.guard import StreamGuard
+
+        return StreamGuard(self.authorization, (self.tools, self.prompts, self.resources, self.templates))
+
+    @cached_property
     def watch(self) -> "ResourceWatch | None":
         """Hides changes of resources that the principal may not read, where there are access rules."""
         if self.authorization is None:
@@ -305,10 +314,12 @@ class ServerAssembly:
     @cached_property
     def handler(self) -> DefaultHandler:
         """Handles every message."""
-        return DefaultHandler(
+        handler = DefaultHandler(
             self.eras,
             self.inflight,
             self.subscriptions,
             self.observers,
             max_json_values=self.settings.limits.max_json_values,
         )
+        handler.stream_guard = self.stream_guard
+        return handler

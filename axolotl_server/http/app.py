@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from axolotl_server.stores.redis_client import RedisClient
 
 
-async def listen(session: Session, headers: Mapping[bytes, bytes], response: EventStream, receive: Receive) -> None:
+async def listen(
+    session: Session, last_event_id: bytes | None, mark: str, response: EventStream, receive: Receive
+) -> None:
     """Serve a stream of a session until it ends or its client leaves; refuse one that does not exist or is taken."""
-    last_event_id = headers.get(b"last-event-id")
-    stream = await (session.resume(response, last_event_id) if last_event_id else session.listen(response))
+    stream = await (session.resume(response, last_event_id) if last_event_id else session.listen(response, mark))
     watcher = get_running_loop().create_task(until_client_leaves(receive, response.abandon))
     try:
         await response.run()
@@ -221,9 +222,13 @@ class HttpApp:
         if not accepts(headers.get(b"accept", b""), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
         session = await self._session(headers, principal)
-        if not headers.get(b"last-event-id"):
+        last_event_id = headers.get(b"last-event-id")
+        if last_event_id:
+            await self.sessions.check_resumption(last_event_id, principal)
+        else:
             self.sessions.check_open()
-        await listen(session, headers, EventStream(send, [], self._context.keep_alive), receive)
+        response = EventStream(send, [], self._context.keep_alive)
+        await listen(session, last_event_id, self.sessions.mark(principal), response, receive)
 
     def _make_sse(self, handler: DefaultHandler, settings: ServerSettings) -> "SseTransport":
         """Load the deprecated transport, which few servers enable."""

@@ -7,6 +7,7 @@ import msgspec
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.asgi.client_address import ClientAddresses
@@ -54,6 +55,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     """A challenge or a hint when to try again, sent with the reply if that has the same status."""
     _finishing: bool = False
     silent_steps: int = 0
+    subject: FeatureSpec | None = None
 
     @property
     def share(self) -> Share | None:
@@ -200,7 +202,10 @@ class HttpExchange(msgspec.Struct, eq=False):
         outlet = EventStream(self._request.send, self._session_header(), self._context.keep_alive)
         outlet.start()
         self._response_stream = outlet
-        self._message_stream = outlet if self._session is None or not in_session else self._session.open_stream(outlet)
+        self._message_stream = outlet
+        if self._session is not None and in_session:
+            mark = self._context.sessions.mark(self.principal, self.subject)
+            self._message_stream = self._session.open_stream(outlet, mark)
         return self._message_stream
 
     def _session_header(self) -> Headers:

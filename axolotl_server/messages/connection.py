@@ -17,6 +17,7 @@ from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 from axolotl_server.messages.fair_share import Share
 
 if TYPE_CHECKING:
+    from axolotl_core.features.spec import FeatureSpec
     from axolotl_server.eras.era import IEra
     from axolotl_server.layers.call_ending import Ending
     from axolotl_server.messages.request import Request
@@ -175,6 +176,8 @@ class IExchange(Protocol):
     principal: Principal
     status: int
     """The HTTP status of the reply; the handler sets it for errors."""
+    subject: "FeatureSpec | None" = None
+    """The feature whose permission the message needs, as soon as that is known; only set where access is restricted."""
 
     @property
     def headers(self) -> Mapping[bytes, bytes] | None:

@@ -243,13 +243,10 @@ class SubscriptionMethods:
     async def listen(self, request: Request) -> bytes | None:
         """Notify the client of changes until it leaves; there is a result only if the server ends the subscription."""
         assert request.head.id is not UNSET
-        subscribed = await self._accepted(read_params(request.data, ListenParams).notifications, request)
-        if self._readable_uris is not None:
-            uris = await self._readable_uris(request.exchange.principal, subscribed.resource_subscriptions)
-            subscribed = msgspec.structs.replace(subscribed, resource_subscriptions=uris)
-        refusal = self._subscriptions.refusal(request.exchange)
-        if refusal is not None:
-            raise refusal
+        supported = self._supported(read_params(request.data, ListenParams).notifications)
+        self._check_room(request)
+        subscribed = await self._permitted(supported, request)
+        self._check_room(request)  # others may have subscribed in the meantime
         listener = Listener(request.head.id, subscribed, request.exchange)
         connection = request.connection
         listener.on_stop = partial(self._forget, listener, request)
@@ -258,6 +255,11 @@ class SubscriptionMethods:
                 return await self._serve(listener, request)
             finally:
                 self._subscriptions.remove(listener)
+
+    def _check_room(self, request: Request) -> None:
+        refusal = self._subscriptions.refusal(request.exchange)
+        if refusal is not None:
+            raise refusal
 
     def _forget(self, listener: Listener, request: Request) -> None:
         """Make room for another listener, which may have the same ID."""
@@ -280,17 +282,17 @@ class SubscriptionMethods:
             request.exchange.loop.call_soon(request.exchange.notify, ended)
         return b"{" + request.era.tail_with_meta(listener.meta)[1:]
 
-    async def _accepted(self, subscribed: SubscriptionFilter, request: Request) -> SubscriptionFilter:
+    def _supported(self, subscribed: SubscriptionFilter) -> SubscriptionFilter:
         """Leave out subscriptions that the server does not support, or raise InvalidParams if there are too many."""
         uris, limits = subscribed.resource_subscriptions, self._limits
         if len(uris) > limits.maximum_resources:
             raise InvalidParams(
                 f"Too many subscriptions: a client may subscribe to {limits.maximum_resources} resources"
             )
-        if len(uris) > limits.maximum_per_request:
-            raise InvalidParams(
-                f"Too many subscriptions: a request may name {limits.maximum_per_request} resources; send more requests"
-            )
+        for what, count in (("resources", len(uris)), ("tasks", len(subscribed.task_ids))):
+            if count > limits.maximum_per_request:
+                named = f"{limits.maximum_per_request} {what}"
+                raise InvalidParams(f"Too many subscriptions: a request may name {named}; send more requests")
         longest = max(map(len, uris), default=0)
         if longest > MAX_URI_CHARACTERS:
             raise InvalidParams(
@@ -302,5 +304,14 @@ class SubscriptionMethods:
             prompts_list_changed=subscribed.prompts_list_changed and "prompts" in capabilities,
             resources_list_changed=subscribed.resources_list_changed and "resources" in capabilities,
             resource_subscriptions=subscribed.resource_subscriptions if "resources" in capabilities else (),
-            task_ids=() if self._tasks is None else await self._tasks.own_tasks(request, subscribed.task_ids),
+            task_ids=() if self._tasks is None else subscribed.task_ids,
         )
+
+    async def _permitted(self, subscribed: SubscriptionFilter, request: Request) -> SubscriptionFilter:
+        """Leave out the resources and tasks that the caller may not see."""
+        uris, task_ids = subscribed.resource_subscriptions, subscribed.task_ids
+        if self._readable_uris is not None:
+            uris = await self._readable_uris(request.exchange.principal, uris)
+        if self._tasks is not None:
+            task_ids = await self._tasks.own_tasks(request, task_ids)
+        return msgspec.structs.replace(subscribed, resource_subscriptions=uris, task_ids=task_ids)

@@ -17,7 +17,7 @@ _STORE_SECONDS = 5.0
 """The timeout of the store, and how long a store that exceeded it is not used."""
 STREAM_END: Final = b"\x00"
 """Marks the end of a stream in a shared store; never a valid message."""
-_EVENT_ID: Final = re.compile(rb"(?P<stream>[0-9a-f]{16})\.(?P<event>[!-~]{1,64})")
+_EVENT_ID: Final = re.compile(rb"(?P<stream>[0-9a-f]{16}(?P<mark>[0-9a-f]{16})?)\.(?P<event>[!-~]{1,64})")
 
 
 class EventPlace(NamedTuple):
@@ -25,6 +25,8 @@ class EventPlace(NamedTuple):
 
     stream: str
     event: str
+    mark: str = ""
+    """The part of the stream's ID that says who may resume it; empty where access is not restricted."""
 
     @property
     def wire_id(self) -> str:
@@ -37,7 +39,7 @@ def parse_event_id(last_event_id: bytes) -> EventPlace:
     match = _EVENT_ID.fullmatch(last_event_id)
     if match is None:
         raise unknown_event()
-    return EventPlace(match["stream"].decode(), match["event"].decode())
+    return EventPlace(match["stream"].decode(), match["event"].decode(), (match["mark"] or b"").decode())
 
 
 class Archive:
@@ -47,6 +49,10 @@ class Archive:
         self._store = store
         self._session = session
         self._usable_from = 0.0
+
+    def count_for(self, share: str) -> None:
+        """Note whom the events count for."""
+        self._store.count_for(self._session, share)
 
     async def keep(self, stream: str, message: bytes) -> str | None:
         """Store a message and return its id on the wire; None if the store failed."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.wire import encode
 from axolotl_core.sessions import IEventStore, hide_session_id
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
 from axolotl_server.asgi.http import HttpRefusal
@@ -41,15 +42,15 @@ class SessionStream:
         retry_seconds: float | None,
         on_end: Callable[["SessionStream"], object],
         *,
-        stream_id: str | None = None,
+        stream_id: str,
         outlives_process: bool = False,
     ) -> None:
         """Begin on a connection; `retry_seconds` is None for clients that do not reconnect by themselves.
 
-        Without a connection, continue the stream with this id, which began in another process. A stream that
+        Without a connection, continue a stream that began in another process. A stream that
         `outlives_process` may be continued in another process when it ends here.
         """
-        self.id = stream_id or secrets.token_hex(8)
+        self.id = stream_id
         self._archive = archive
         self._response = response
         self._retry_seconds = retry_seconds
@@ -229,6 +230,11 @@ class Session(Connection):
         return self.id
 
     @property
+    def share_name(self) -> str | None:
+        """Whom its events count for, as stores of events get it; None if only for the session itself."""
+        return None if self.share is None else encode(self.share).decode()
+
+    @property
     def in_use(self) -> bool:
         """Whether a call or connection keeps the session alive, however old its last request is."""
         return bool(self.calls) or any(stream.connected for stream in self._streams.values())
@@ -246,19 +252,19 @@ class Session(Connection):
         """Whether the client reconnects when its connection is closed during a call."""
         return self._archive is not None and self.era is not None and self.era.revision.polling
 
-    def open_stream(self, response: EventStream) -> SessionStream:
-        """Begin a stream on a connection."""
-        stream = SessionStream(self._archive, response, self._retry_seconds if self.polls else None, self._drop)
-        self.has_had_streams = True
-        self._streams[stream.id] = stream
+    def open_stream(self, response: EventStream, mark: str = "") -> SessionStream:
+        """Begin a stream on a connection; its ID ends with the mark, which says who may resume it."""
+        retry_seconds = self._retry_seconds if self.polls else None
+        stream = SessionStream(self._archive, response, retry_seconds, self._drop, stream_id=new_stream_id(mark))
+        self._add_stream(stream)
         return stream
 
-    async def listen(self, response: EventStream) -> SessionStream:
+    async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
         """Begin the stream for messages that belong to no request; refuse with 409 if one is connected already."""
         before = self._get_stream
         if before is not None and before.connected:
             raise HttpRefusal(409, "Conflict: the session already has an open stream")
-        stream = self._get_stream = self.open_stream(response)
+        stream = self._get_stream = self.open_stream(response, mark)
         if before is not None:
             await self._replace(before)
         return stream
@@ -304,12 +310,23 @@ class Session(Connection):
         if self._archive is not None:
             await self._archive.forget(stream.id)
 
+    def _add_stream(self, stream: SessionStream) -> None:
+        if self._archive is not None and self.share_name is not None and not self.has_had_streams:
+            self._archive.count_for(self.share_name)
+        self.has_had_streams = True
+        self._streams[stream.id] = stream
+
     def _drop(self, stream: SessionStream) -> None:
         self._streams.pop(stream.id, None)
 
     def _send(self, message: bytes) -> None:
         if self._get_stream is not None:
             self._get_stream.put(message)
+
+
+def new_stream_id(mark: str) -> str:
+    """Make the ID of a stream; its mark is part of it, so that every process knows it, and no client can change it."""
+    return secrets.token_hex(8) + mark
 
 
 def _discard(message: bytes) -> None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.configuration.secret_files import is_trusted
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.messages.fair_share import Share, is_used_up
+from axolotl_server.sessions.event_archive import parse_event_id, unknown_event
 from axolotl_server.sessions.session import Session
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import SessionSettings
@@ -97,6 +99,17 @@ class Sessions:
             raise HttpRefusal(404, "Session not found: it has ended, initialize again")
         session.last_used = monotonic()
         return session
+
+    def mark(self, principal: Principal, subject: FeatureSpec | None = None) -> str:
+        """Return the part of the ID of a new stream that says who may resume it."""
+        guard = self._handler.stream_guard
+        return "" if guard is None else guard.mark(principal, subject)
+
+    async def check_resumption(self, last_event_id: bytes, principal: Principal) -> None:
+        """Refuse with 400, as for an unknown event, to resume a stream that the principal may not read now."""
+        guard = self._handler.stream_guard
+        if guard is not None and not await guard.may_resume(parse_event_id(last_event_id).mark, principal):
+            raise unknown_event()
 
     async def restore(self, session_id: bytes, principal: Principal) -> None:
         """Update a session that other processes may have changed; refuse with 503 if the store fails."""

@@ -29,7 +29,7 @@ from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog
 from axolotl_server.sessions.event_archive import STREAM_END, SharedArchive, parse_event_id
-from axolotl_server.sessions.session import IAttached, Session, SessionStream
+from axolotl_server.sessions.session import IAttached, Session, SessionStream, new_stream_id
 from axolotl_server.sessions.stream_follower import StreamFollower
 
 AnswerT = TypeVar("AnswerT")
@@ -176,6 +176,10 @@ class SharedSession(Session):
         return self.id.decode("latin-1")
 
     @property
+    def share_name(self) -> str | None:
+        return None if self._stored is None else self._stored.share
+
+    @property
     def in_use(self) -> bool:
         """Whether a call or connection of this process keeps the session alive."""
         return super().in_use or any(follower.connected for follower in self._followers)
@@ -213,9 +217,9 @@ class SharedSession(Session):
             await self._bus.send(BusMessage("client", self.id, message=self._outgoing.pop(0)), wait=True)
         return True
 
-    async def listen(self, response: EventStream) -> SessionStream:
+    async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
         """Begin the stream for notifications; an earlier one of the same session ends, in any process."""
-        before, stream = self._get_stream, self._begin_stream(response)
+        before, stream = self._get_stream, self._begin_stream(response, new_stream_id(mark))
         try:
             await self._claim_notifications(stream.id)
         except BaseException:
@@ -331,13 +335,12 @@ class SharedSession(Session):
             self._drop(stream)
             raise
 
-    def _begin_stream(self, response: EventStream | None, stream_id: str | None = None) -> SessionStream:
+    def _begin_stream(self, response: EventStream | None, stream_id: str) -> SessionStream:
         retry_seconds = self._retry_seconds if self.polls else None
         stream = SessionStream(
             self._archive, response, retry_seconds, self._drop, stream_id=stream_id, outlives_process=True
         )
-        self.has_had_streams = True
-        self._streams[stream.id] = stream
+        self._add_stream(stream)
         return stream
 
     def _hand_over_notifications(self, stream: SessionStream, stream_id: str) -> None:

@@ -188,7 +188,7 @@ class SubscriptionSettings(Section):
     maximum_resources: PositiveInt = 1000
     """How many resources a client may watch."""
     maximum_per_request: PositiveInt = 100
-    """How many resources one `subscriptions/listen` request may name."""
+    """How many resources, and how many tasks, one `subscriptions/listen` request may name."""
 
 
 class TaskSettings(Section):

@@ -181,8 +181,8 @@ class SessionSettings(Section):
     max_event_bytes: PositiveInt = 4 * 1024 * 1024
     """How many bytes of messages are kept per session."""
     max_total_event_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of messages are kept for all sessions, in memory or in a directory. The session with the most
-    loses its oldest messages."""
+    """How many bytes of messages are kept for all sessions, in memory or in a directory. In memory, the
+    caller with the most loses the oldest ones of its largest session; in a directory, the session with the most."""
     retry_seconds: PositiveFloat = 1.0
     """How long a client should wait before it reconnects after the server has closed its stream."""
     directory: Path | None = None

@@ -1,6 +1,6 @@
 """Event store in memory, with a maximum number and size of events per session and in total."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +14,7 @@ class _SessionLog:
 
     def __init__(self) -> None:
         self.events: OrderedDict[int, tuple[str, bytes]] = OrderedDict()
+        self.share: str | None = None
         self.last = 0
         self.bytes = 0
 
@@ -48,7 +49,7 @@ class _SessionLog:
 class MemoryEventStore(IEventStore):
     """Keeps the newest events of each session; the number of sessions is limited elsewhere.
 
-    Above the limit for all sessions, the session with the most bytes loses its oldest event.
+    Above the limit for all sessions, the caller with the most bytes loses the oldest event of its largest session.
     """
 
     def __init__(self, max_events: int, max_bytes: int, max_total_bytes: int | None = None) -> None:
@@ -60,6 +61,9 @@ class MemoryEventStore(IEventStore):
 
     def __len__(self) -> int:
         return sum(len(log.events) for log in self._sessions.values())
+
+    def count_for(self, session: str, share: str) -> None:
+        self._sessions.setdefault(session, _SessionLog()).share = share
 
     async def append(self, session: str, stream: str, message: bytes) -> str:
         """Keep a message; of one that exceeds the limit by itself, only the ID is kept."""
@@ -91,7 +95,12 @@ class MemoryEventStore(IEventStore):
             self._total_bytes += log.bytes - before
 
     def _drop_one(self) -> None:
-        largest = max(self._sessions.values(), key=lambda log: log.bytes)
+        sizes: Counter[str] = Counter()
+        for name, log in self._sessions.items():
+            sizes[log.share or name] += log.bytes
+        [(share, _)] = sizes.most_common(1)
+        logs = (log for name, log in self._sessions.items() if share == (log.share or name))
+        largest = max(logs, key=lambda log: log.bytes)
         before = largest.bytes
         largest.drop_oldest()
         self._total_bytes += largest.bytes - before

@@ -5,7 +5,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -143,17 +143,21 @@ class StoredTaskEngine(ITaskEngine):
         return record
 
     async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
-        if not is_task_id(task_id):
-            return None  # Postgres would refuse some of these texts, with all statements that share the round trip
-        found = (await self._database.execute(self._statements.read((task_id,)), writes=False)).get(task_id)
-        if isinstance(found, ForeignTask):
-            raise TasksUnavailable(str(found))
-        record = await self._end_unreadable(task_id, found) if isinstance(found, UnreadableTask) else found
-        if record is None or owner not in (None, record.owner):
-            return None
-        if record.open:
-            self._know(record)
-        return record
+        return next(iter(await self.read((task_id,), owner)), None)
+
+    async def read(self, task_ids: Sequence[str], owner: bytes | None) -> Sequence[TaskRecord]:
+        known = tuple(filter(is_task_id, task_ids))  # Postgres refuses some other texts, for all who share a round trip
+        found = await self._database.execute(self._statements.read(known), writes=False) if known else {}
+        records: list[TaskRecord] = []
+        for task_id, one in found.items():
+            if isinstance(one, ForeignTask):
+                raise TasksUnavailable(str(one))
+            record = await self._end_unreadable(task_id, one) if isinstance(one, UnreadableTask) else one
+            if record is not None and owner in (None, record.owner):
+                records.append(record)
+                if record.open:
+                    self._know(record)
+        return records
 
     async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
         return await self._database.execute(self._statements.owned(owner, after, count), writes=False)
@@ -206,9 +210,8 @@ class StoredTaskEngine(ITaskEngine):
     def note_changes(self, task_ids: Iterable[str]) -> None:
         """Look at tasks that a process has changed, if somebody here is interested in them."""
         assert self._listener is not None
-        for task_id in task_ids:
-            if task_id in self._runs or self._listener.follows(task_id):
-                self._changed.add(task_id)
+        follows = self._listener.follows
+        self._changed.update(one for one in task_ids if one in self._runs or follows(one))
         if self._changed:
             self._wake.set()
 
@@ -303,8 +306,9 @@ class StoredTaskEngine(ITaskEngine):
         while True:
             await self._wake.wait()
             self._wake.clear()
-            changed, self._changed = self._changed, set()
-            for task_ids in _batches(tuple(changed)):
+            changed, self._changed = tuple(self._changed), set()
+            for start in range(0, len(changed), _LOOK_AT_ONCE):
+                task_ids = changed[start : start + _LOOK_AT_ONCE]
                 try:
                     await self._compare_runs({one: self._runs[one] for one in task_ids if one in self._runs})
                     await self._report([one for one in task_ids if self._listener.follows(one)])
@@ -394,7 +398,3 @@ class StoredTaskEngine(ITaskEngine):
         found = await self._database.execute(self._statements.read((task_id,)), writes=False)
         record = found.get(task_id)
         return None if isinstance(record, UnreadableTask) else record
-
-
-def _batches(task_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (task_ids[start : start + _LOOK_AT_ONCE] for start in range(0, len(task_ids), _LOOK_AT_ONCE))

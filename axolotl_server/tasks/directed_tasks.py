@@ -114,9 +114,11 @@ class DirectedTasks(ITaskListener):
             raise _missing_extension()
         owner, engine = self._service.owner(request, "directed"), self._service.engine
         try:
-            return tuple([task_id for task_id in task_ids if await engine.find(task_id, owner) is not None])
+            records = await engine.read(task_ids, owner)
         except TasksUnavailable as error:
             raise self._service.unreadable(error) from None
+        visible = {record.id for record in await self._service.visible(records, request)}
+        return tuple(task_id for task_id in task_ids if task_id in visible)
 
     def detail(self, record: TaskRecord) -> dict[str, Any]:
         """Describe a task with its questions, its result or its error."""

@@ -129,7 +129,7 @@ class RequestedTasks(ITaskListener):
         return encode(mark_related(msgspec.json.decode(outcome.result, type=dict[str, Raw]), record.id))
 
     async def list(self, request: Request) -> bytes:
-        """List the tasks of the caller."""
+        """List the tasks of the caller; a page has fewer than usual if the caller may not use the tools of some."""
         cursor = read_params(request.data, ListParams).cursor
         after = 0 if cursor is None else decode_cursor("tasks", cursor)
         size = request.era.settings.page_size
@@ -137,7 +137,8 @@ class RequestedTasks(ITaskListener):
             records = await self._service.engine.of(self._service.owner(request, "requested"), after, size + 1)
         except TasksUnavailable as error:
             raise self._service.unreadable(error) from None
-        result: dict[str, object] = {"tasks": [self._service.describe(record) for record in records[:size]]}
+        visible = await self._service.visible(records[:size], request)
+        result: dict[str, object] = {"tasks": [self._service.describe(record) for record in visible]}
         if len(records) > size:
             result["nextCursor"] = encode_cursor("tasks", records[size - 1].number)
         return encode(result)

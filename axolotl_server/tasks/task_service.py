@@ -1,9 +1,10 @@
 """The tasks of a server: submitted through its engine, run by its runner, followed by its clients."""
 
 import asyncio
+import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -174,13 +175,15 @@ class TaskService(ITaskListener):
         return record
 
     async def find(self, task_id: str, request: Request, design: Design) -> TaskRecord:
-        """Find a task of a caller, or raise InvalidParams if there is none."""
+        """Find a task of a caller, or raise InvalidParams if there is none, or the caller may not use its tool."""
         try:
             record = await self.engine.find(task_id, self.owner(request, design))
         except TasksUnavailable as error:
             raise self.unreadable(error) from None
-        if record is None:
+        if record is None or not await self.visible((record,), request):
             raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
+        tool = self._catalogue.find(record.tool)
+        request.exchange.subject = None if tool is None else tool.spec
         return record
 
     async def answer(self, request: Request, record: TaskRecord, answers: Mapping[str, bytes]) -> None:
@@ -203,6 +206,20 @@ class TaskService(ITaskListener):
             exchange = request.exchange
             self._decisions.cancelled(cancelled, CancelReason.CLIENT, exchange.principal, exchange.client_address)
         return cancelled
+
+    async def visible(self, records: Sequence[TaskRecord], request: Request) -> Sequence[TaskRecord]:
+        """Leave out tasks of tools that the caller may not use now, or that are gone.
+
+        It raises InternalError if the authorizer failed.
+        """
+        authorization = self._catalogue.authorization
+        if authorization is None:
+            return records
+        found = {tool: self._catalogue.find(tool) for tool in {record.tool for record in records}}
+        specs = {tool: binding.spec for tool, binding in found.items() if binding is not None}
+        allowed = await authorization.allowed(request.exchange.principal, tuple(specs.values()))
+        tools = set(itertools.compress(specs, allowed))
+        return [record for record in records if record.tool in tools]
 
     def owner(self, request: Request, design: Design) -> bytes:
         """Identify a caller; in the stateless design by its principal, not by its connection."""

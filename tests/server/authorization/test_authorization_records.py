@@ -63,18 +63,18 @@ async def test_denials_are_recorded(denied_as: str, handshake: bool, monkeypatch
     ]
 
 
-class OnlyOnce(IAuthorizer):
-    """Allows only the first request."""
+class NotTheSecond(IAuthorizer):
+    """Denies only the second request."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
         self.asked += 1
-        return Decision(self.asked == 1, "once")
+        return Decision(self.asked != 2, "not the second")
 
 
-@pytest.mark.parametrize("authorizer", [None, OnlyOnce()])
+@pytest.mark.parametrize("authorizer", [None, NotTheSecond()])
 async def test_a_task_is_decided_on_when_it_runs(authorizer: IAuthorizer | None) -> None:
     """A task is authorized when it runs, whatever was decided when it was created."""
     meta = {"io.modelcontextprotocol/clientCapabilities": KNOWS_TASKS}

@@ -99,6 +99,17 @@ def serving(*resources: Any) -> ServerHost:
         pytest.param("files://plans//merger.txt", id="fixed-two-slashes"),
         pytest.param("files://plans/merger.txt/", id="fixed-slash-at-the-end"),
         pytest.param("files://Plans/merger.txt", id="fixed-case-of-the-host"),
+        pytest.param("files://plans/merger.txt?", id="fixed-empty-query"),
+        pytest.param("files://plans/merger.txt?x", id="fixed-query"),
+        pytest.param("files://plans/merger.txt%3Fx=1", id="fixed-encoded-query"),
+        pytest.param("files://plans/merger.txt?x/../../y", id="fixed-query-with-parents"),
+        pytest.param("files://plans/merger.txt#x", id="fixed-fragment"),
+        pytest.param("files://plans/merger.txt%2523x", id="fixed-fragment-encoded-twice"),
+        pytest.param("files://plans/merger.txt;x", id="fixed-parameters"),
+        pytest.param("files://plans;v=1//merger.txt;x?y#z", id="fixed-parameters-of-all-kinds"),
+        pytest.param("files://sums?year=1", id="fixed-with-query"),
+        pytest.param("files://sums?year=1&x", id="fixed-with-longer-query"),
+        pytest.param("files://sums?year=1#x", id="fixed-with-query-and-fragment"),
         pytest.param("files://deep/a/b", id="below"),
         pytest.param("files://deep%2Fa%2Fb", id="below-encoded"),
     ],
@@ -108,7 +119,7 @@ async def test_denied(uri: str, unscreened: bool) -> None:
     """What is denied looks as if it did not exist."""
     wide = template("files://{+path}", wide=True, unscreened=unscreened)
     narrow = [template("files://secret/{name}"), template("files://deep/{+path}"), Fixed("files://plans/merger.txt")]
-    async with serving(wide, *narrow) as host:
+    async with serving(wide, Fixed("files://sums?year=1"), *narrow) as host:
         reader = Reader(host)
         assert await reader.text(uri) is None
         await reader.close()
@@ -125,12 +136,16 @@ async def test_denied(uri: str, unscreened: bool) -> None:
         pytest.param("files://secret/a/b", 'wide {"path":"secret/a/b"}', id="more-segments-than-the-narrow-one"),
         pytest.param("files://secrets%2Fplan", 'wide {"path":"secrets/plan"}', id="other-directory"),
         pytest.param("FILES://%6Fpen/x", 'wide {"path":"open/x"}', id="equivalent"),
+        pytest.param("files://plans/merger.txt2?x", 'wide {"path":"plans/merger.txt2?x"}', id="query-of-another-file"),
+        pytest.param("files://plans/merger.txt?page=2", 'own {"page":"2"}', id="template-for-the-query-of-a-resource"),
     ],
 )
 async def test_what_the_wide_template_serves(uri: str, text: str) -> None:
     """Other URIs are served as before, in any spelling."""
     wide = template("files://{+path}", wide=True)
-    async with serving(wide, template("files://secret/{name}"), Fixed("files://plans/merger.txt")) as host:
+    own = template("files://plans/merger.txt{?page}", wide=True)
+    own.name = "own"
+    async with serving(wide, own, template("files://secret/{name}"), Fixed("files://plans/merger.txt")) as host:
         reader = Reader(host)
         assert await reader.text(uri) == text
         await reader.close()

@@ -1,19 +1,25 @@
 """Resumption of broken event streams."""
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 
-from axolotl_core import SchemaTool
+from axolotl_core import ITokenVerifier, Principal, SchemaTool
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.asgi.event_stream import EventStream, KeepAlive
 from axolotl_server.sessions.session import Session
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client
+from tests.support.peers.task_peers import Job
 from tests.support.peers.wire import call, message
 from tests.support.scenarios.resumable_calls import Talker, client, said, server, store, talk, talker
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.stores.redis_server import RedisServer
 from tests.support.tools import Echo, container_of
 
 __all__ = ["client", "server", "store", "talker"]
@@ -250,6 +256,17 @@ async def test_events_of_all_sessions_are_bounded(place: str, http: httpx2.Async
         assert await replayed(small, (await replies_of(small, 800_000, begins=False))[0]) == 1
 
 
+async def test_events_of_many_sessions_count_for_their_caller(http: httpx2.AsyncClient) -> None:
+    """Above the limit, a caller with many small sessions loses its replies, and not one with fewer bytes in all."""
+    limits = {"sessions": {"stream_replies": True, "max_total_event_bytes": 1_000_000}}
+    async with serving(container_of(Echo()), limits, token_verifier=Named()) as server, httpx2.AsyncClient() as other:
+        http.headers["Authorization"], other.headers["Authorization"] = "Bearer eve", "Bearer ada"
+        [kept] = await replies_of(modest := Client(other, server.url), 200_000)
+        for _ in range(6):
+            await replies_of(Client(http, server.url), 150_000)
+        assert await replayed(modest, kept) == 1
+
+
 async def replies_of(client: Client, *sizes: int, begins: bool = True) -> list[str]:
     """Get replies of these sizes; return where the stream of each begins."""
     if begins:
@@ -289,3 +306,126 @@ async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talke
         await until(lambda: not len(server.host.handler.inflight))
         async with client.hearing(first.id) as stream:
             assert said(await stream.rest()) == ["done "]
+
+
+class Named(ITokenVerifier):
+    """Accepts every token: it names the caller."""
+
+    async def verify(self, token: str) -> Principal:
+        return Principal(token)
+
+
+class Scoped(ITokenVerifier):
+    """Accepts every token of ada: it names her scopes."""
+
+    async def verify(self, token: str) -> Principal:
+        return Principal("ada", scopes=frozenset(token.split(".")))
+
+
+@pytest_asyncio.fixture(params=["memory", "directory", "redis"])
+async def servers(
+    request: pytest.FixtureRequest, talker: Talker, tmp_path: Path
+) -> AsyncIterator[tuple[HttpServer, HttpServer]]:
+    """Two processes that share sessions, or one twice, with a tool that needs a scope."""
+    talker.scopes = frozenset({"talk"})
+    settings: dict[str, Any] = {"sessions": {"stream_replies": True}}
+    if request.param == "directory":
+        settings["sessions"]["directory"] = str(tmp_path)
+    elif request.param == "redis":
+        redis: RedisServer = request.getfixturevalue("redis")
+        settings["redis"] = {"url": redis.url, "prefix": redis.new_prefix()}
+    async with AsyncExitStack() as stack:
+        count = 1 if request.param == "memory" else 2
+        started = [
+            await stack.enter_async_context(serving(container_of(talker, Echo()), settings, token_verifier=Scoped()))
+            for _ in range(count)
+        ]
+        yield started[0], started[-1]
+
+
+class Returning(Client):
+    """A client that resumes streams with other tokens and at other processes."""
+
+    async def begin(self, version: str = "2025-11-25", **capabilities: Any) -> httpx2.Response:
+        self.http.headers["Authorization"] = "Bearer talk.other"
+        return await super().begin(version, **capabilities)
+
+    async def refusal(self, server: HttpServer, token: str, last_event_id: str | None) -> tuple[int, str] | None:
+        """Resume a stream, and return the answer unless it is a stream."""
+        headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {token}", **self.headers}
+        given = {**headers, "Last-Event-ID": str(last_event_id)}
+        async with self.http.stream("GET", server.url, headers=given) as response:
+            return None if response.status_code == 200 else (response.status_code, (await response.aread()).decode())
+
+
+async def test_access_is_checked_again_when_a_stream_is_resumed(
+    servers: tuple[HttpServer, HttpServer], http: httpx2.AsyncClient, talker: Talker
+) -> None:
+    """The same subject without the scope of the tool gets the answer for an unknown stream, also after the call."""
+    one, other = servers
+    client = Returning(http, one.url)
+    await client.begin()
+    unknown = await client.refusal(one, "talk.other", f"{'0' * 32}.1")
+    assert unknown is not None
+    assert unknown[0] == 400
+    async with client.calling(talk()) as stream:
+        await stream.take()
+        first = await stream.take()
+    for process in (one, other):
+        assert await client.refusal(process, "other", first.id) == unknown
+        assert await client.refusal(process, "talk", first.id) is None
+        assert await client.refusal(process, "talk.other.more", first.id) is None
+    talker.end()
+    await until(lambda: not len(one.host.handler.inflight))
+    for process in (one, other):
+        assert await client.refusal(process, "other", first.id) == unknown
+        own = process.app.sessions.mark(Principal("ada", scopes=frozenset({"other"})))
+        forged = str(first.id).replace(str(first.id)[16:32], own)
+        assert await client.refusal(process, "other", forged) == unknown
+        client.url = process.url
+        async with client.hearing(first.id) as stream:
+            assert said([event for event in await stream.rest() if not event.is_priming]) == ["done "]
+    one.host.registry.unregister("talker")
+    assert await client.refusal(one, "talk", first.id) == unknown
+
+
+async def test_streams_of_no_feature_need_the_same_rights(
+    servers: tuple[HttpServer, HttpServer], http: httpx2.AsyncClient
+) -> None:
+    """A list, or the stream for notifications, is resumed only with the scopes and roles with which it began."""
+    one, other = servers
+    client = Returning(http, one.url)
+    await client.begin()
+    async with client.calling(message("tools/list")) as stream:
+        listed = (await stream.rest())[0]
+    async with client.hearing() as stream:
+        news = await stream.take()
+    for event in (listed, news):
+        for process in (one, other):
+            refused = await client.refusal(process, "other", event.id)
+            assert refused is not None
+            assert refused[0] == 400
+            assert await client.refusal(process, "other.talk", event.id) is None
+
+
+@pytest.mark.parametrize("is_stored", [False, True], ids=["memory", "sqlite"])
+async def test_the_stream_of_a_result_needs_access_too(
+    http: httpx2.AsyncClient, tmp_path: Path, is_stored: bool
+) -> None:
+    """Whoever may not use the tool of a task does not resume the stream on which its result was sent."""
+    job = Job(scopes=frozenset({"talk"}))
+    tasks = {"tasks": {"url": f"sqlite:///{tmp_path}/tasks.db"}} if is_stored else {}
+    settings = {"sessions": {"stream_replies": True}, **tasks}
+    async with serving(container_of(job), settings, token_verifier=Scoped()) as server:
+        await server.host.begin_tasks(works=True)
+        client = Returning(http, server.url)
+        await client.begin()
+        async with client.calling(message("tools/call", {"name": "job", "task": {}})) as stream:
+            task = (await stream.rest())[-1].message["result"]["task"]
+        await job.started.wait()
+        async with client.calling(message("tasks/result", {"taskId": task["taskId"]}, id=2)) as stream:
+            first = await stream.take()
+            job.release.set()
+            assert said([(await stream.rest())[-1]]) == ["done"]
+        assert await client.refusal(server, "other", first.id) is not None
+        assert await client.refusal(server, "talk.other", first.id) is None

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axolotl_core.sessions import IEventStore, StoredEvent
+from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.stores.event_stores import Place, opened
 from tests.support.stores.redis_server import RedisServer
 
@@ -131,6 +132,23 @@ async def test_a_session_is_deleted(place: Place) -> None:
         await store.forget("session")
         assert await store.after("session", "a", mine) is None
         assert await store.after("another", "a", theirs) == []
+
+
+async def test_many_small_sessions_displace_no_other_caller() -> None:
+    """Above the limit in memory, the caller with the most loses events, however many sessions they are in."""
+    store = MemoryEventStore(100, 100_000, 150_000)
+    store.count_for("small", "ada")
+    ids = [await store.append("small", "a", b"x" * 10_000) for _ in range(3)]
+    for number in range(40):
+        store.count_for(f"session {number}", "eve")
+        newest = await store.append(f"session {number}", "a", b"y" * 10_000)
+        assert await store.after(f"session {number}", "a", newest) == []
+    events = await store.after("small", "a", ids[0])
+    assert events is not None
+    assert [len(event.message) for event in events] == [10_000, 10_000]
+    for session in ("small", *(f"session {number}" for number in range(40))):
+        await store.forget(session)
+    assert not len(store)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -75,6 +75,19 @@ async def test_a_task_needs_few_statements_on_sqlite(statements: list[str]) -> N
     assert len(writing) < 7 * TASKS
 
 
+async def test_several_tasks_are_read_with_one_statement(statements: list[str]) -> None:
+    """Tasks that are read together cost one query, and what is no ID, or the ID of another owner, none."""
+    async with opened("sqlite", finish, works=False) as engine:
+        records = [await engine.submit(call(number)) for number in range(100)]
+        ids = [record.id for record in records]
+        statements.clear()
+        found = await engine.engine.read(["no ID", "\0", *ids, "A" * 32, ids[0]], OWNER)
+        assert sorted(record.id for record in found) == sorted(ids)
+        assert await engine.engine.read(ids, b"another") == []
+        assert await engine.engine.read(["no ID", "x" * 65], OWNER) == []
+    assert len([one for one in statements if one.startswith("select") and " in (" in one]) == 2
+
+
 async def test_tasks_share_commits_on_postgres() -> None:
     """Tasks that are submitted, begin, end and are read at the same time do not have commits of their own."""
     with store_of("postgres") as url:

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from axolotl_core import Principal, ProtocolError, tool
 from axolotl_server import ServerHost
+from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
 from tests.support.peers.task_peers import EXTENSION, RELATED, REQUIRED, DirectedPeer, Job, records_of
 from tests.support.scenarios.task_tools import content_of
 from tests.support.tools import Echo, container_of
@@ -238,6 +239,26 @@ async def test_listening_needs_the_extension(host: ServerHost, peer: DirectedPee
     other.send("subscriptions/listen", wanted)
     accepted = await other.hear("notifications/subscriptions/acknowledged")
     assert accepted["params"]["notifications"] == {}
+
+
+async def test_tasks_of_a_subscription_are_limited(peer: DirectedPeer) -> None:
+    """A subscription names at most 100 tasks."""
+    error = await peer.error("subscriptions/listen", {"notifications": {"taskIds": ["x"] * 101}})
+    assert error == {
+        "code": -32602,
+        "message": "Too many subscriptions: a request may name 100 tasks; send more requests",
+    }
+
+
+async def test_a_refused_subscription_reads_no_tasks(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client without room for another subscription gets the refusal before its tasks are looked for."""
+    async with ServerHost(container_of(job), flags={"subscriptions": {"maximum": 1}}) as host:
+        peer = DirectedPeer(host)
+        wanted = {"notifications": {"taskIds": [(await peer.start("job"))["taskId"]]}}
+        peer.send("subscriptions/listen", wanted)
+        await peer.hear("notifications/subscriptions/acknowledged")
+        monkeypatch.setattr(MemoryTaskEngine, "read", None)
+        assert (await peer.error("subscriptions/listen", wanted))["data"]["reason"] == "overloaded"
 
 
 async def test_a_task_expires() -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from dependency_injector import providers
+from pydantic import BaseModel
 
 from axolotl_core import Breaker, CancelReason, Idempotency, Principal, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.audited_calls import Fickle
 from tests.support.peers.memory_peer import Peer
-from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer
+from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
 from tests.support.tools import container_of
@@ -24,6 +25,10 @@ YES = {"action": "accept", "content": {"approve": True}}
 NO = {"action": "accept", "content": {"approve": False}}
 ADA = Principal("ada", "engines")
 EVE = Principal("eve", "engines")
+
+
+class Confirmation(BaseModel):
+    sure: bool
 
 
 @tool(task_support="optional", idempotency=Idempotency(key="number"))
@@ -244,6 +249,62 @@ async def test_access_is_checked_again_in_the_worker(url: str) -> None:
             outcome = await peer.outcome(task_id)
         assert "error" in outcome, outcome
         assert outcome["error"] == denied["error"]
+
+
+CLERK = Principal("ada", "engines", frozenset({"payroll"}), frozenset({"clerk"}))
+CLERKS_ONLY = {"rules": [{"name": "clerks", "effect": "allow", "who": {"roles": ["clerk"]}}]}
+"""Other tools are denied to everyone else."""
+
+
+@tool(task_support="optional", scopes=frozenset({"payroll"}))
+async def salaries(context: ToolContext) -> str:
+    """List the salaries if the caller confirms it."""
+    await context.ask(Confirmation, "Show them?", key="confirm")
+    return "SALARIES"
+
+
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+@pytest.mark.parametrize(
+    ("authorization", "lesser"),
+    [
+        pytest.param({"default": "allow"}, Principal("ada", "engines", roles=frozenset({"clerk"})), id="scope"),
+        pytest.param(CLERKS_ONLY, Principal("ada", "engines", frozenset({"payroll"})), id="role"),
+    ],
+)
+async def test_access_is_checked_again_for_what_a_task_leaves(
+    engine: str | None, design: type[TaskPeer], authorization: Any, lesser: Principal
+) -> None:
+    """The same subject without the scope or the role of a tool neither sees, answers nor cancels a task of it."""
+    async with replica(engine, salaries, works=True, authorization=authorization) as server:
+        full, less = await design.connect(server, CLERK), await design.connect(server, lesser)
+        task_id = (await full.start("salaries"))["taskId"]
+        await full.until(task_id, "input_required")
+        answers = {"inputResponses": {"confirm": {"action": "accept", "content": {"sure": True}}}}
+        methods = ["tasks/get", "tasks/cancel", "tasks/update" if design is DirectedPeer else "tasks/result"]
+        for method in methods:
+            denied = await less.error(method, {"taskId": task_id, **answers})
+            assert denied == await full.error(method, {"taskId": "A" * 32, **answers})
+        if design is DirectedPeer:
+            number = less.send("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+            accepted = await less.hear("notifications/subscriptions/acknowledged")
+            assert accepted["params"]["notifications"] == {}
+            less.cancel(number)
+        else:
+            listed = [await one.result("tasks/list") for one in (less, full)]
+            assert [len(one["tasks"]) for one in listed] == [0, 1]
+        await full.respond(task_id, answers["inputResponses"]["confirm"], key="confirm")
+        assert "SALARIES" in str(await full.outcome(task_id))
+        assert (await less.error("tasks/get", {"taskId": task_id}))["code"] == -32602
+
+
+async def test_tasks_of_a_tool_that_is_gone(engine: str | None) -> None:
+    """Where access is restricted, nobody sees the tasks of a tool that is gone, because nobody can tell who may."""
+    async with replica(engine, works=True, authorization={"default": "allow"}) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("halve", {"part": 2}))["taskId"]
+        await peer.outcome(task_id)
+        server.registry.unregister("halve")
+        assert (await peer.error("tasks/get", {"taskId": task_id}))["code"] == -32602
 
 
 @pytest.mark.parametrize("name", ["halve", "halve_later"])
