@@ -1,8 +1,8 @@
 """The runner of tasks: makes the request of a call again, runs it, and notes how it ended."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -77,6 +77,8 @@ class _RunExchange(IExchange):
         self._run = run
         self.early_reply: asyncio.Future[bytes | None] = self.loop.create_future()
         """The reply to a call that was abandoned."""
+        self.waits = False
+        """Whether the run waits for a slot, so that its code has not begun."""
 
     @property
     def task(self) -> TaskReference:
@@ -105,10 +107,24 @@ class _RunExchange(IExchange):
 
 def task_of(call: ToolCall) -> TaskReference:
     """Find the run that a call belongs to."""
+    return _exchange_of(call).task
+
+
+@contextmanager
+def waiting_run(deadlines: DeadlineTable, call: ToolCall) -> Iterator[None]:
+    """Stop the clock of a call while its run waits for a slot."""
+    exchange = _exchange_of(call)
+    exchange.waits = True
+    with deadlines.paused(call):
+        yield
+    exchange.waits = False
+
+
+def _exchange_of(call: ToolCall) -> _RunExchange:
     request = call.caller
     assert isinstance(request, Request)
     assert isinstance(request.exchange, _RunExchange)
-    return request.exchange.task
+    return request.exchange
 
 
 class _RunConnection(Connection):
@@ -249,10 +265,11 @@ class TaskRunner(ITaskRunner):
         return self.hold_seconds is not None and call is not None and not request.finished
 
     def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
-        """Whether a call was stopped only because this process stops."""
+        """Whether a call was stopped only because this process stops, and may run again or has not begun."""
         if self.hold_seconds is None or not isinstance(call, ToolCall):
             return False
-        return call.cancel_reason is CancelReason.SHUTDOWN and self.may_restart(run.record.tool)
+        is_possible = _exchange_of(call).waits or self.may_restart(run.record.tool)
+        return call.cancel_reason is CancelReason.SHUTDOWN and is_possible
 
     async def _outcome(self, design: Design, request: Request) -> Outcome:
         try:

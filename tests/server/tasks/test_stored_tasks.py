@@ -335,6 +335,26 @@ async def test_a_tool_that_must_not_restart(url: str) -> None:
         assert outcome["result"]["_meta"]["reason"] == "shutdown"
 
 
+async def test_a_run_that_waits_for_a_slot_has_not_begun(url: str) -> None:
+    """A server that stops returns such a task to the queue, even if the tool must not restart."""
+    job = Job()
+    async with replica(url, Job(), works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, "limits": {"max_concurrency": 1}}
+        async with ServerHost(container_of(job), flags=flags) as worker:
+            await worker.begin_tasks(works=True)
+            begun = (await peer.start("job"))["taskId"]
+            await job.started.wait()
+            waiting = (await peer.start("job"))["taskId"]
+            await until(lambda: sum(call.deadline is None for call in worker.handler.inflight) == 1)
+        assert (await peer.outcome(begun))["result"]["_meta"]["reason"] == "shutdown"
+        assert await peer.status(waiting) == "working"
+        again = Job()
+        again.release.set()
+        async with replica(url, again):
+            assert text_of(await peer.outcome(waiting)) == "done"
+
+
 async def test_nothing_is_stored_in_clear_text(tmp_path: Path) -> None:
     """Arguments, principals, questions, answers and results cannot be read in the file."""
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dependency_injector import containers, providers
 
 from axolotl_core import Breaker, Idempotency, Principal, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer
+from tests.support.servers.serving import until
 from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
 from tests.support.tools import container_of
 
@@ -223,3 +225,50 @@ async def test_a_limit_counts_all_calls_in_memory() -> None:
         assert direct["result"]["_meta"]["reason"] == "overloaded"
         job.release.set()
         assert "done" in str(await peer.outcome(task_id))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"limits": {"max_concurrency": 1}}, {"toolsets": {"billing": {"max_concurrency": 1}}}],
+    ids=["server", "tool set"],
+)
+async def test_runs_share_the_limits_of_server_and_tool_set(url: str, limits: dict[str, Any]) -> None:
+    """Stored tasks of all tools wait for a slot, as long as it takes; their deadline does not run meanwhile."""
+    running = most = 0
+    release = asyncio.Event()
+
+    async def work() -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await release.wait()
+        running -= 1
+        return "done"
+
+    @tool(task_support="optional")
+    async def pay_now() -> str:
+        """Pay."""
+        return await work()
+
+    @tool(task_support="optional")
+    async def refund() -> str:
+        """Pay back."""
+        return await work()
+
+    class Billing(containers.DeclarativeContainer):
+        tools = providers.Object([pay_now, refund])
+
+    class Container(containers.DeclarativeContainer):
+        billing = providers.Container(Billing)
+
+    flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, **limits}
+    async with ServerHost(Container(), flags=flags) as server:
+        await server.begin_tasks(works=True)
+        peer = await DirectedPeer.connect(server, ADA)
+        tasks = [await peer.start(name) for name in ("pay_now", "refund") * 3]
+        await until(lambda: sum(call.deadline is None for call in server.handler.inflight) == len(tasks) - 1)
+        direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "refund", "arguments": {}})
+        assert direct["result"]["_meta"]["reason"] == "overloaded"
+        release.set()
+        assert ["done" in str(await peer.outcome(task["taskId"])) for task in tasks] == [True] * 6
+    assert most == 1
