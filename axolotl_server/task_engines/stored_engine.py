@@ -135,7 +135,8 @@ class StoredTaskEngine(ITaskEngine):
         if self._closed:
             raise shutting_down(self._settings)
         room, self._room = self._room, self._room - 1
-        stored, left = await self._database.execute(self._statements.submit(task, room), atomic=False)
+        is_atomic = task.key is not None and self._statements.sealer.rotates
+        stored, left = await self._database.execute(self._statements.submit(task, room), atomic=is_atomic)
         if room <= 0:
             self._room = left
         record = self._statements.record(stored)

@@ -41,15 +41,20 @@ class TaskSealer:
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._ring = KeyRing(keys, _PURPOSE)
-        self._digest_key = keys[0].encode()
+        self._digest_keys = tuple(dict.fromkeys(key.encode() for key in keys))
+
+    @property
+    def rotates(self) -> bool:
+        """Whether there are several secrets, which other processes may have in another order."""
+        return len(self._digest_keys) > 1
 
     def seal(self, value: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
         """Encrypt a value of a kind, and its key within the task."""
         return self._ring.encrypt(value, _bound(place, kind, key))
 
-    def digest(self, key: bytes) -> bytes:
-        """Make an idempotency key unreadable; all processes with the same first secret make the same digest."""
-        return hmac.digest(self._digest_key, _PURPOSE + b" key" + key, "sha256")
+    def digests(self, key: bytes) -> tuple[bytes, ...]:
+        """Make an idempotency key unreadable with each secret; a task is stored with the digest of the first one."""
+        return tuple(hmac.digest(secret, _PURPOSE + b" key" + key, "sha256") for secret in self._digest_keys)
 
     def open(self, sealed: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
         """Decrypt a value, or raise UnreadableTask if it was not sealed for exactly this place."""

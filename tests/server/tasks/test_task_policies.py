@@ -4,7 +4,8 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,20 @@ async def test_an_open_task_with_the_same_key_is_returned(url: str) -> None:
         async with replica(url, works=True):
             assert "paid 1" in str(await peer.outcome(task_id))
         assert (await peer.start("pay", {"number": 1}))["taskId"] != task_id
+
+
+async def test_keys_are_rotated(url: str) -> None:
+    """Processes that have the old and the new secret in another order, at the same time, make no second task."""
+    old, new = KEY, KEY[::-1]
+    orders = [[old], [old, new], [new, old], [new]]
+    async with AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(replica(url, works=False, protocol={"state_keys": keys})) for keys in orders
+        ]
+        peers = [[await DirectedPeer.connect(server, ADA) for _ in range(2)] for server in servers]
+        for number, neighbors in enumerate([*pairwise(peers)] * 10):
+            started = await asyncio.gather(*(peer.start("pay", {"number": number}) for peer in chain(*neighbors)))
+            assert len({task["taskId"] for task in started}) == 1
 
 
 async def test_keys_depend_on_a_secret(tmp_path: Path) -> None:
