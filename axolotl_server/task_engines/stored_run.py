@@ -31,6 +31,8 @@ class IExecuteWithRetry(Protocol):
 class StoredRun:
     """A run whose writes count only while it is the current run of its task."""
 
+    origin = None
+
     def __init__(
         self,
         started: StartedRun,

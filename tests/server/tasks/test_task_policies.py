@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from dependency_injector import containers, providers
+from msgspec.structs import replace
 
 from axolotl_core import Breaker, Idempotency, Principal, ToolContext, tool
 from axolotl_server import ServerHost
+from tests.support.eager_tasks import start_at_once
 from tests.support.peers.memory_peer import Peer
-from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer
+from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
 from tests.support.tools import container_of
@@ -41,6 +43,12 @@ async def halve_later(part: int, context: ToolContext) -> int:
     """Divide by two, in a task."""
     await context.detach()
     return part // 2
+
+
+@tool(task_support="optional")
+async def reveal(context: ToolContext) -> str:
+    """Return who the caller is."""
+    return f"{context.principal.subject} of {context.principal.tenant}"
 
 
 @pytest.fixture(params=STORES)
@@ -199,6 +207,38 @@ async def test_a_server_that_runs_its_own_tasks_records_both(engine: str | None,
         ("end", "ok", task_id, 1),
     }
     assert len({one["call_id"] for one in written.values()}) == 1
+
+
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+async def test_a_loop_that_starts_its_tasks_at_once(design: type[TaskPeer], tmp_path: Path) -> None:
+    """In the loop of such a host, a task in memory has its caller, and runs after it was recorded as accepted."""
+    log, loop = tmp_path / "server.log", asyncio.get_running_loop()
+    async with replica(None, reveal, works=True, audit=audit(log)) as server:
+        peer = await design.connect(server, ADA)
+        loop.set_task_factory(start_at_once)  # type: ignore[arg-type]  # it has one more parameter in the stubs
+        try:
+            outcome = await peer.outcome((await peer.start("reveal"))["taskId"])
+        finally:
+            loop.set_task_factory(None)
+        assert "ada of engines" in str(outcome)
+    assert [(one.get("outcome"), one["subject"]) for one in records(log)] == [
+        ("accepted", "ada"),
+        (None, "ada"),
+        ("ok", "ada"),
+    ]
+
+
+async def test_a_task_without_a_caller_does_not_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task whose caller is lost ends with an error; it does not run as anonymous."""
+    async with replica(None, reveal, works=True) as server:
+        submit = server.assembly.tasks.engine.submit
+        monkeypatch.setattr(server.assembly.tasks.engine, "submit", lambda task: submit(replace(task, origin=None)))
+        peer = await DirectedPeer.connect(server, ADA)
+        outcome = await peer.outcome((await peer.start("reveal"))["taskId"])
+    assert outcome["error"]["code"] == -32603
+    assert "nothing says who called it" in caplog.text
 
 
 async def test_wrong_arguments_create_no_task(engine: str | None) -> None:
