@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ from axolotl_server.questions.sealing import KeyRing, UnknownKey, Unsealable
 _PURPOSE: Final = b"axolotl task"
 _KEY_BYTES: Final = 32
 _MAX_KEY_FILE_BYTES: Final = 1024
+MARK_BYTES: Final = 32
 
 
 class TaskPlace(NamedTuple):
@@ -67,6 +69,11 @@ class TaskSealer:
             ) from None
         except Unsealable as error:
             raise UnreadableTask(f"task {place.id}: its {kind} cannot be used: {error}") from None
+
+
+def mark_of(question: bytes) -> bytes:
+    """Identify a sealed question, of which no two are alike; its answer begins with this."""
+    return sha256(question).digest()
 
 
 def _bound(place: TaskPlace, kind: str, key: str) -> bytes:

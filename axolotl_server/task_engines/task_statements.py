@@ -16,7 +16,7 @@ import msgspec
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import NewTask, Outcome, TaskQuestion, TaskRecord
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer, UnreadableTask
+from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer, UnreadableTask, mark_of
 from axolotl_server.task_engines.task_states import cancelled_by, now_text, too_many, too_many_of_one
 
 COLUMNS: Final = (
@@ -255,10 +255,10 @@ class TaskStatements:
         if not rows:
             return frozenset()
         task = StoredTask(*rows[0])
-        asked = yield Execute(f"select key from {self.kept} where task = $1 and kind = 'question'", (task_id,))
-        taken = [key for (key,) in asked if key in answers]
-        for key in taken:
-            value = self.sealer.seal(answers[key], task.place, "answer", key)
+        asked = yield Execute(f"select key, value from {self.kept} where task = $1 and kind = 'question'", (task_id,))
+        taken = {key: bytes(question) for key, question in asked if key in answers}
+        for key, question in taken.items():
+            value = self.sealer.seal(mark_of(question) + answers[key], task.place, "answer", key)
             yield from self._put(task_id, "answer", key, value)
         if not taken:
             return frozenset()
