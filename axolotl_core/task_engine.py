@@ -54,6 +54,8 @@ class NewTask(msgspec.Struct, frozen=True):
     """A digest of the principal or address that the task counts for; None if it is not limited."""
     key: bytes | None = None
     """An idempotency key: if an open task of the owner has it, that task is returned."""
+    origin: Any = None
+    """The caller in this process, for an engine that is not durable: its runs get it unchanged."""
 
 
 class TaskRecord(msgspec.Struct, frozen=True):
@@ -132,6 +134,11 @@ class ITaskRun(Protocol):
     @property
     def call(self) -> bytes:
         """The call, as it was submitted."""
+        ...
+
+    @property
+    def origin(self) -> Any:
+        """The caller, as it was submitted; None if the engine is durable."""
         ...
 
     @property

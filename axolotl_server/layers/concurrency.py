@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
 from axolotl_core.errors import Overloaded
@@ -12,6 +13,9 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 
 _LEAST_RETRY_SECONDS: Final = 0.1
+
+WaitingRun: TypeAlias = Callable[[ToolCall], AbstractContextManager[None]]
+"""Makes the block the time in which the run of a task waits for a slot; it is left with an error if it gets none."""
 
 
 class Bulkhead:
@@ -27,6 +31,7 @@ class Bulkhead:
         self._queue_limit = queue_limit
         self._queue_seconds = queue_seconds
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting_runs: deque[asyncio.Future[None]] = deque()
 
     @property
     def free(self) -> bool:
@@ -36,21 +41,29 @@ class Bulkhead:
     @property
     def waiting(self) -> int:
         """The number of calls that wait."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._waiting_runs)
 
     async def wait(self) -> None:
         """Wait for a slot and take it, or raise Overloaded if the queue is full or the wait takes too long."""
         if len(self._waiting) >= self._queue_limit:
             raise self._refusal()
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
         try:
             async with asyncio.timeout(self._queue_seconds):
-                await turn
-        except BaseException as error:
-            self._give_up(turn)
-            if isinstance(error, TimeoutError):
-                raise self._refusal() from None
+                await self._turn(self._waiting)
+        except TimeoutError:
+            raise self._refusal() from None
+
+    async def wait_patiently(self) -> None:
+        """Wait for a slot and take it, however long that takes; calls that wait only for a while come first."""
+        await self._turn(self._waiting_runs)
+
+    async def _turn(self, waiting: "deque[asyncio.Future[None]]") -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            self._give_up(turn, waiting)
             raise
 
     def leave(self, call: ToolCall) -> None:
@@ -62,19 +75,20 @@ class Bulkhead:
 
     def _release(self) -> None:
         """Give the slot to the call that has waited longest."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
+        for waiting in (self._waiting, self._waiting_runs):
+            while waiting:
+                turn = waiting.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
         self.running -= 1
 
-    def _give_up(self, turn: "asyncio.Future[None]") -> None:
+    def _give_up(self, turn: "asyncio.Future[None]", waiting: "deque[asyncio.Future[None]]") -> None:
         """Remove a waiting call; if it was given a slot at the same moment, give the slot back."""
         if turn.done() and not turn.cancelled():
             self._release()
-        elif turn in self._waiting:
-            self._waiting.remove(turn)
+        elif turn in waiting:
+            waiting.remove(turn)
 
     def _refusal(self) -> Overloaded:
         retry = max(_LEAST_RETRY_SECONDS, self._queue_seconds)
@@ -98,13 +112,16 @@ class ConcurrencyLayer(ILayer):
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         own = None if spec.limits.max_concurrency is None else self._own_bulkhead(spec, spec.limits.max_concurrency)
-        of_set = self._toolsets.get(spec.toolset or "")
         invoke = call_next
-        for bulkhead in (self._server, of_set, own):
-            if bulkhead is not None:
-                self.bulkheads.add(bulkhead)
-                invoke = _within(bulkhead, invoke)
+        for bulkhead in (*self.shared(spec), *(() if own is None else (own,))):
+            self.bulkheads.add(bulkhead)
+            invoke = _within(bulkhead, invoke, _wait_briefly)
         return invoke
+
+    def shared(self, spec: FeatureSpec) -> Iterator[Bulkhead]:
+        """The bulkheads that a feature shares with others: that of the server, then that of its set."""
+        bulkheads = self._server, self._toolsets.get(spec.toolset or "")
+        return (bulkhead for bulkhead in bulkheads if bulkhead is not None)
 
     def _own_bulkhead(self, spec: FeatureSpec, limit: int) -> Bulkhead:
         place = spec.name, id(spec.feature)
@@ -115,13 +132,38 @@ class ConcurrencyLayer(ILayer):
         return own
 
 
-def _within(bulkhead: Bulkhead, call_next: Invoke) -> Invoke:
+class RunConcurrencyLayer(ILayer):
+    """Takes the slots of the server and the tool set for runs of stored tasks; the queue limits the tool itself.
+
+    A run waits until it gets them: it is in no hurry, and an error would end its task.
+    """
+
+    def __init__(self, slots: ConcurrencyLayer, waiting: WaitingRun) -> None:
+        self._slots = slots
+        self._waiting = waiting
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        invoke = call_next
+        for bulkhead in self._slots.shared(spec):
+            invoke = _within(bulkhead, invoke, self._wait)
+        return invoke
+
+    async def _wait(self, bulkhead: Bulkhead, call: ToolCall) -> None:
+        with self._waiting(call):
+            await bulkhead.wait_patiently()
+
+
+async def _wait_briefly(bulkhead: Bulkhead, call: ToolCall) -> None:
+    await bulkhead.wait()
+
+
+def _within(bulkhead: Bulkhead, call_next: Invoke, wait: Callable[[Bulkhead, ToolCall], Awaitable[None]]) -> Invoke:
     async def admitted(call: ToolCall) -> Any:
         if bulkhead.free:
             bulkhead.running += 1
         else:
             began = monotonic()
-            await bulkhead.wait()
+            await wait(bulkhead, call)
             call.queued_seconds += monotonic() - began
         try:
             return await call_next(call)

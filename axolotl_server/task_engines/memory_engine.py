@@ -44,6 +44,7 @@ class _MemoryRun:
     def __init__(self, task: NewTask, record: TaskRecord, engine: "MemoryTaskEngine") -> None:
         self.record = record
         self.call = task.call
+        self.origin = task.origin
         self.share = task.share
         self.key = task.key
         self.expires = time.monotonic() + task.ttl_seconds
@@ -108,7 +109,7 @@ class _MemoryRun:
         self._change(questions={}, status=outcome.status, message=outcome.message, outcome=outcome)
         for answered in waiting.values():
             answered.cancel()
-        self.call = b""
+        self.call, self.origin = b"", None
         self._engine.keep_result(self)
         return True
 
@@ -238,6 +239,7 @@ class MemoryTaskEngine(ITaskEngine):
     async def _run(self, run: _MemoryRun) -> None:
         assert self._runner is not None
         runner = await self._runner
+        await asyncio.sleep(0)  # so that the task is known before it runs, also if the loop starts its tasks at once
         if run.open:  # otherwise it was cancelled, or has expired, before it could begin
             await runner.run(run)
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import Outcome, TaskQuestion
-from axolotl_server.task_engines.task_sealing import ForeignTask
+from axolotl_server.task_engines.task_sealing import MARK_BYTES, ForeignTask
 from axolotl_server.task_engines.task_statements import (
     COLUMNS,
     Changed,
@@ -29,6 +29,8 @@ class TakenJob(NamedTuple):
 
     id: int
     worker: str
+    tool: str
+    """The tool whose place it is; a task of another one does not begin."""
 
 
 class StartedRun(NamedTuple):
@@ -50,7 +52,7 @@ class RunStatements(TaskStatements):
         """Begin the first run of a task, in one statement; None if there is nothing to run or it ran before."""
         rows = yield Execute(
             f"update {self.tasks} set run = 1, state = 'running' where id = $1 and run = 0 and state = 'queued'"
-            f" and expires_at > $2 and exists ({self._is_taken('$3', '$4')}) returning {COLUMNS}, call",
+            f" and expires_at > $2 and tool = $5 and exists ({self._is_taken('$3', '$4')}) returning {COLUMNS}, call",
             (task_id, time.time(), *job),
             task_id=task_id,
         )
@@ -78,9 +80,9 @@ class RunStatements(TaskStatements):
             return None
         *columns, call = rows[0]
         task = StoredTask(*columns)
-        if task.state not in ("queued", "running") or task.expires_at <= time.time():
+        if task.state not in ("queued", "running") or task.expires_at <= time.time() or task.tool != job.tool:
             return None
-        if not (yield Execute(self._is_taken("$1", "$2"), job)):
+        if not (yield Execute(self._is_taken("$1", "$2"), job[:2])):
             return None
         answers: dict[str, bytes] = {}
         kept: dict[str, bytes] = {}
@@ -88,7 +90,10 @@ class RunStatements(TaskStatements):
             yield Execute(f"delete from {self.kept} where task = $1 and kind = 'question'", (task_id,))
             values = yield Execute(f"select kind, key, value from {self.kept} where task = $1", (task_id,))
             for kind, key, value in values:
-                (answers if kind == "answer" else kept)[key] = self._open(value, task, kind, key)
+                if kind == "answer":
+                    _, answers[key] = self.open_answer(task, key, value)
+                else:
+                    kept[key] = self._open(value, task, kind, key)
         opened = self._open(call, task, "call")
         lost = task.state == "running"
         rows = yield Execute(
@@ -107,8 +112,12 @@ class RunStatements(TaskStatements):
             yield from self._forget(task.id)
         return ended
 
-    def ask(self, task: StoredTask, key: str, question: TaskQuestion) -> Operation[bool]:
-        """Publish a question, and drop an earlier answer with its key."""
+    def seal_question(self, task: StoredTask, key: str, question: TaskQuestion) -> bytes:
+        """Encrypt a question."""
+        return self.sealer.seal(encode(question), task.place, "question", key)
+
+    def ask(self, task: StoredTask, key: str, question: bytes) -> Operation[bool]:
+        """Publish a sealed question, and drop an earlier answer with its key."""
         rows = yield Execute(
             f"update {self.tasks} set status = 'input_required', version = version + 1, updated_at = $3"
             " where id = $1 and run = $2 and state = 'running' returning id",
@@ -117,8 +126,7 @@ class RunStatements(TaskStatements):
         if not rows:
             return False
         yield Execute(f"delete from {self.kept} where task = $1 and kind = 'answer' and key = $2", (task.id, key))
-        value = self.sealer.seal(encode(question), task.place, "question", key)
-        yield from self._put(task.id, "question", key, value)
+        yield from self._put(task.id, "question", key, question)
         yield Changed(task.id)
         return True
 
@@ -146,9 +154,10 @@ class RunStatements(TaskStatements):
             )
         return {row[1]: StoredTask(*row) for row in rows}, answers
 
-    def open_answer(self, task: StoredTask, key: str, value: bytes) -> bytes:
-        """Decrypt an answer, or raise UnreadableTask."""
-        return self._open(value, task, "answer", key)
+    def open_answer(self, task: StoredTask, key: str, value: bytes) -> tuple[bytes, bytes]:
+        """Decrypt an answer, and return it after the mark of its question, or raise UnreadableTask."""
+        answer = self._open(value, task, "answer", key)
+        return answer[:MARK_BYTES], answer[MARK_BYTES:]
 
     def park(self, started: StartedRun, keys: Iterable[str]) -> Operation[bool]:
         """Free the run of a task that waits for answers; False if one of them has arrived.
@@ -221,4 +230,4 @@ class RunStatements(TaskStatements):
 
     def _leave(self, job: TakenJob) -> Operation[None]:
         """Delete the place of a run in the queue, unless another worker has it now."""
-        yield Execute(f"delete from {self.jobs} where id = $1 and {self.worker} = $2", job)
+        yield Execute(f"delete from {self.jobs} where id = $1 and {self.worker} = $2", job[:2])

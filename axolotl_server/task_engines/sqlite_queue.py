@@ -1,10 +1,11 @@
 """The queue of tasks in an SQLite file: a repository and a driver for PgQueuer."""
 
 import asyncio
+import logging
 import sqlite3
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pgqueuer.core.tm import TaskManager
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 ResultT = TypeVar("ResultT")
+
+_log: Final = logging.getLogger("axolotl")
 
 JOBS_SCHEMA: Final = """
 create table if not exists jobs (
@@ -155,7 +158,7 @@ class SqliteQueue:
         free = min(batch, self._concurrency - own)
         if free <= 0:
             return []
-        columns = "id, entrypoint, payload, created, attempts"
+        columns = "id, entrypoint, payload, attempts"
         rows = connection.execute(
             f"select {columns} from jobs where status = 'picked' and heartbeat < ? and entrypoint in ({_marks(limits)})"
             " order by id limit ?",
@@ -170,11 +173,15 @@ class SqliteQueue:
                     " order by id limit ?",
                     (entrypoint, now, room),
                 ).fetchall()
+        jobs = [row for row in rows if isinstance(row[2], bytes) and isinstance(row[3], int)]
+        for number in {row[0] for row in rows}.difference(row[0] for row in jobs):
+            _log.error("row %d of the queue of tasks is deleted: it is no job, its values have wrong types", number)
+            connection.execute("delete from jobs where id = ?", (number,)).close()
         connection.executemany(
             "update jobs set status = 'picked', manager = ?, heartbeat = ? where id = ?",
-            [(manager, now, row[0]) for row in rows],
+            [(manager, now, row[0]) for row in jobs],
         ).close()
-        return rows
+        return jobs
 
     async def log_jobs(self, job_status: list[tuple[Job, JOB_STATUS, TracebackRecord | None]]) -> None:
         """Delete jobs that are done, unless another worker has them now."""
@@ -266,8 +273,8 @@ def _marks(limits: dict[str, int]) -> str:
 
 
 def _job(row: tuple[Any, ...], manager: QueueManagerId) -> Job:
-    number, entrypoint, payload, created, attempts = row
-    then = datetime.fromtimestamp(created, UTC)
+    number, entrypoint, payload, attempts = row
+    then = utc_now()
     return Job.model_construct(
         id=JobId(number),
         priority=0,

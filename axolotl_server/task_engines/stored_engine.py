@@ -135,7 +135,8 @@ class StoredTaskEngine(ITaskEngine):
         if self._closed:
             raise shutting_down(self._settings)
         room, self._room = self._room, self._room - 1
-        stored, left = await self._database.execute(self._statements.submit(task, room), atomic=False)
+        is_atomic = task.key is not None and self._statements.sealer.rotates
+        stored, left = await self._database.execute(self._statements.submit(task, room), atomic=is_atomic)
         if room <= 0:
             self._room = left
         record = self._statements.record(stored)
@@ -252,7 +253,7 @@ class StoredTaskEngine(ITaskEngine):
         if self._stops:
             raise RetryRequested(timedelta(0))
         task_id = (job.payload or b"").decode()
-        taken = TakenJob(job.id, str(job.queue_manager_id))
+        taken = TakenJob(job.id, str(job.queue_manager_id), job.entrypoint)
         try:
             started = await self.execute_with_retry(lambda: self._statements.begin_first(task_id, taken), atomic=False)
             if started is None:
@@ -267,9 +268,13 @@ class StoredTaskEngine(ITaskEngine):
         runner = self._runner
         assert runner is not None
         self._lost += started.lost
-        if started.lost and (not runner.may_restart(job.entrypoint) or started.task.losses >= self._settings.max_runs):
-            _log.warning("task %s of tool %s: the worker that ran it is gone", task_id, job.entrypoint)
-            await self.execute_with_retry(lambda: self._statements.end(started.task, _LOST))
+        task = started.task
+        fails = started.lost and (not runner.may_restart(task.tool) or task.losses >= self._settings.max_runs)
+        if started.lost:
+            then = "fails" if fails else f"is taken over, as run {task.run}"
+            _log.warning("task %s of tool %s %s: the worker that ran it is gone", task.id, task.tool, then)
+        if fails:
+            await self.execute_with_retry(lambda: self._statements.end(task, _LOST))
         elif self._stops:
             await self.execute_with_retry(lambda: self._statements.release(started))
         else:
@@ -285,9 +290,8 @@ class StoredTaskEngine(ITaskEngine):
         run = self._runs[task_id] = StoredRun(
             started, self._statements, self._database.execute, self.execute_with_retry
         )
-        loop = asyncio.get_running_loop()
         seconds = max(0.0, started.task.expires_at - time.time())
-        expiry = loop.call_later(seconds, run.token.cancel, CancelReason.TIMEOUT)
+        expiry = asyncio.get_running_loop().call_later(seconds, run.token.cancel, CancelReason.TIMEOUT)
         try:
             await runner.run(run)
         except UnknownCall:
@@ -340,8 +344,7 @@ class StoredTaskEngine(ITaskEngine):
         for task_id in task_ids:
             one = found.get(task_id)
             record = await self._end_unreadable(task_id, one) if isinstance(one, UnreadableTask) else one
-            record = self._expired(task_id) if record is None else record
-            if record is not None:
+            if record is not None or (record := self._expired(task_id)) is not None:
                 records.append(record)
         heard = [record for record in records if self._listener.hears(record.id)]
         messages = await self._database.execute(self._statements.take_messages(heard)) if heard else {}
@@ -385,8 +388,7 @@ class StoredTaskEngine(ITaskEngine):
     def _know(self, record: TaskRecord) -> None:
         self._known[record.id] = record
         if len(self._known) > _MAX_KNOWN:
-            old, _ = self._known.popitem(last=False)
-            self._versions.pop(old, None)
+            self._versions.pop(self._known.popitem(last=False)[0], None)
 
     async def _end_unreadable(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
         """End a task whose stored values were changed; leave one with another key to processes that have it."""

@@ -9,7 +9,7 @@ from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.task_engine import Outcome, TaskQuestion, TaskRecord, TasksUnavailable
 from axolotl_server.task_engines.run_statements import RunStatements, StartedRun
-from axolotl_server.task_engines.task_sealing import UnreadableTask
+from axolotl_server.task_engines.task_sealing import UnreadableTask, mark_of
 from axolotl_server.task_engines.task_statements import Operation, Row, StoredTask
 from axolotl_server.task_engines.task_states import reason_in
 
@@ -33,6 +33,8 @@ class IExecuteWithRetry(Protocol):
 class StoredRun:
     """A run whose writes count only while it is the current run of its task."""
 
+    origin = None
+
     def __init__(
         self,
         started: StartedRun,
@@ -50,6 +52,8 @@ class StoredRun:
         self._execute = execute
         self._execute_with_retry = execute_with_retry
         self._waiting: dict[str, asyncio.Future[bytes | None]] = {}
+        self._marks: dict[str, bytes] = {}
+        """The marks of the questions that wait."""
         self._unsent: list[bytes] = []
         self._sending: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
@@ -64,9 +68,11 @@ class StoredRun:
 
     async def ask(self, key: str, question: TaskQuestion, *, hold_seconds: float | None = None) -> bytes | None:
         self._has_kept = True
+        sealed = self._statements.seal_question(self._task, key, question)
+        self._marks[key] = mark_of(sealed)
         answered = self._waiting[key] = asyncio.get_running_loop().create_future()
         try:
-            if not await self._execute_with_retry(lambda: self._statements.ask(self._task, key, question)):
+            if not await self._execute_with_retry(lambda: self._statements.ask(self._task, key, sealed)):
                 await self._refresh()
             return await self._answer(answered, hold_seconds)
         finally:
@@ -98,6 +104,7 @@ class StoredRun:
     def compare(self, task: StoredTask | None, answers: Sequence[Row]) -> None:
         """Compare with the stored task: stop if it has ended or has another run, and take answers.
 
+        An answer to an earlier question with the same key is not taken, even if somebody puts it back into the store.
         Raises UnreadableTask if an answer was changed in the store.
         """
         reason = self._reason_to_stop(task)
@@ -105,7 +112,8 @@ class StoredRun:
             self.token.cancel(reason)
             return
         own = {key: value for task_id, key, value in answers if task_id == self._task.id and key in self._waiting}
-        self._take({key: self._statements.open_answer(self._task, key, value) for key, value in own.items()})
+        opened = {key: self._statements.open_answer(self._task, key, value) for key, value in own.items()}
+        self._take({key: answer for key, (mark, answer) in opened.items() if mark == self._marks[key]})
 
     async def flush(self) -> None:
         """Store the messages that wait; those that are being stored are stored when this returns."""

@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ from axolotl_server.questions.sealing import KeyRing, UnknownKey, Unsealable
 _PURPOSE: Final = b"axolotl task"
 _KEY_BYTES: Final = 32
 _MAX_KEY_FILE_BYTES: Final = 1024
+MARK_BYTES: Final = 32
 
 
 class TaskPlace(NamedTuple):
@@ -41,15 +43,20 @@ class TaskSealer:
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._ring = KeyRing(keys, _PURPOSE)
-        self._digest_key = keys[0].encode()
+        self._digest_keys = tuple(dict.fromkeys(key.encode() for key in keys))
+
+    @property
+    def rotates(self) -> bool:
+        """Whether there are several secrets, which other processes may have in another order."""
+        return len(self._digest_keys) > 1
 
     def seal(self, value: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
         """Encrypt a value of a kind, and its key within the task."""
         return self._ring.encrypt(value, _bound(place, kind, key))
 
-    def digest(self, key: bytes) -> bytes:
-        """Make an idempotency key unreadable; all processes with the same first secret make the same digest."""
-        return hmac.digest(self._digest_key, _PURPOSE + b" key" + key, "sha256")
+    def digests(self, key: bytes) -> tuple[bytes, ...]:
+        """Make an idempotency key unreadable with each secret; a task is stored with the digest of the first one."""
+        return tuple(hmac.digest(secret, _PURPOSE + b" key" + key, "sha256") for secret in self._digest_keys)
 
     def open(self, sealed: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
         """Decrypt a value, or raise UnreadableTask if it was not sealed for exactly this place."""
@@ -62,6 +69,11 @@ class TaskSealer:
             ) from None
         except Unsealable as error:
             raise UnreadableTask(f"task {place.id}: its {kind} cannot be used: {error}") from None
+
+
+def mark_of(question: bytes) -> bytes:
+    """Identify a sealed question, of which no two are alike; its answer begins with this."""
+    return sha256(question).digest()
 
 
 def _bound(place: TaskPlace, kind: str, key: str) -> bytes:

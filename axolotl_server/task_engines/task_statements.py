@@ -16,7 +16,7 @@ import msgspec
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import NewTask, Outcome, TaskQuestion, TaskRecord
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer, UnreadableTask
+from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer, UnreadableTask, mark_of
 from axolotl_server.task_engines.task_states import cancelled_by, now_text, too_many, too_many_of_one
 
 COLUMNS: Final = (
@@ -134,11 +134,15 @@ class TaskStatements:
     def submit(self, task: NewTask, room: int) -> Operation[tuple[StoredTask, int]]:
         """Store a task and put it into the queue, or return the open task with the same key.
 
-        `room` is how many tasks fit without counting them; the result contains how many fit now.
+        `room` is how many tasks fit without counting them; the result contains how many fit now. With a key and several
+        secrets, this must be atomic.
         """
-        key = None if task.key is None else self.sealer.digest(task.key)
+        keys: Sequence[bytes | None] = (None,) if task.key is None else self.sealer.digests(task.key)
+        key = keys[0]
         if key is not None:
-            found = yield from self._with_key(task.owner, key)
+            if self.sealer.rotates:  # one at a time: where another secret is the first, the key is another one
+                yield from self._put(task.owner.hex(), "lock", "", b"")
+            found = yield from self._with_key(task.owner, keys)
             if found is not None:
                 return found, room
         if room <= 0:
@@ -169,13 +173,14 @@ class TaskStatements:
             return (yield from self.submit(task, room))
         return StoredTask(*rows[0]), room - 1
 
-    def _with_key(self, owner: bytes, key: bytes) -> Operation[StoredTask | None]:
-        """Find the open task with a key; one that has expired loses it."""
+    def _with_key(self, owner: bytes, keys: Sequence[bytes | None]) -> Operation[StoredTask | None]:
+        """Find the open task with one of some keys; one that has expired loses it."""
+        is_own = f"owner = $1 and key in ({', '.join(f'${2 + index}' for index in range(len(keys)))})"
+        is_expired = f"expires_at <= ${2 + len(keys)}"
         yield Execute(
-            f"update {self.tasks} set key = null where owner = $1 and key = $2 and expires_at <= $3",
-            (owner, key, time.time()),
+            f"update {self.tasks} set key = null where {is_own} and {is_expired}", (owner, *keys, time.time())
         )
-        rows = yield Execute(f"select {COLUMNS} from {self.tasks} where owner = $1 and key = $2", (owner, key))
+        rows = yield Execute(f"select {COLUMNS} from {self.tasks} where {is_own} order by number", (owner, *keys))
         return StoredTask(*rows[0]) if rows else None
 
     def read(self, task_ids: Sequence[str]) -> Operation[dict[str, TaskRecord | UnreadableTask]]:
@@ -250,10 +255,10 @@ class TaskStatements:
         if not rows:
             return frozenset()
         task = StoredTask(*rows[0])
-        asked = yield Execute(f"select key from {self.kept} where task = $1 and kind = 'question'", (task_id,))
-        taken = [key for (key,) in asked if key in answers]
-        for key in taken:
-            value = self.sealer.seal(answers[key], task.place, "answer", key)
+        asked = yield Execute(f"select key, value from {self.kept} where task = $1 and kind = 'question'", (task_id,))
+        taken = {key: bytes(question) for key, question in asked if key in answers}
+        for key, question in taken.items():
+            value = self.sealer.seal(mark_of(question) + answers[key], task.place, "answer", key)
             yield from self._put(task_id, "answer", key, value)
         if not taken:
             return frozenset()

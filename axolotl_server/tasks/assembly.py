@@ -1,5 +1,6 @@
 """Assembly of the tasks of a server: its engine, and the service around it."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from axolotl_core.task_engine import ITaskEngine
@@ -7,7 +8,7 @@ from axolotl_server.calls.binding import Binder
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.task_engines.assembly import make_engine
 from axolotl_server.tasks.task_layers import TaskLayers, run_layers
-from axolotl_server.tasks.task_runner import task_of
+from axolotl_server.tasks.task_runner import task_of, waiting_run
 from axolotl_server.tasks.task_service import TaskService
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def make_tasks(settings: ServerSettings, given: ITaskEngine | None, assembly: "S
 
 
 def _task_layers(assembly: "ServerAssembly", *, is_queued: bool) -> TaskLayers:
-    layers = run_layers(assembly.layers, task_of, is_queued=is_queued)
+    waiting = partial(waiting_run, assembly.deadlines) if is_queued else None
+    layers = run_layers(assembly.layers, task_of, waiting)
     binder = Binder(assembly.settings, layers, assembly.runners, assembly.toolsets)
     return TaskLayers(assembly.layers, binder)

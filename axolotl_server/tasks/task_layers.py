@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from hashlib import sha256
-from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -12,7 +11,7 @@ from axolotl_core.task_engine import TaskRecord
 from axolotl_server.calls.binding import Binder, ToolBinding
 from axolotl_server.layers.audit import AcceptanceLayer, AuditLayer, FindTask, IntentLayer, RunAuditLayer
 from axolotl_server.layers.authorization import AuthorizationLayer
-from axolotl_server.layers.concurrency import ConcurrencyLayer
+from axolotl_server.layers.concurrency import ConcurrencyLayer, RunConcurrencyLayer, WaitingRun
 from axolotl_server.layers.deadline import ValidationLayer
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.messages.request import Request
@@ -24,12 +23,15 @@ Submit: TypeAlias = Callable[[ToolCall], Awaitable[TaskRecord]]
 """Submits the task of a call that has passed all checks."""
 
 
-def run_layers(layers: Sequence[ILayer], find_task: FindTask, *, is_queued: bool) -> tuple[ILayer, ...]:
-    """Choose the layers of a run: a quota is charged once, at the submission, and a queue limits runs by itself."""
-    return tuple(_of_runs(layers, find_task, QuotaLayer | ConcurrencyLayer if is_queued else QuotaLayer))
+def run_layers(layers: Sequence[ILayer], find_task: FindTask, waiting: WaitingRun | None) -> tuple[ILayer, ...]:
+    """Choose the layers of a run: a quota is charged once, at the submission.
+
+    `waiting` is given if there is a queue, which limits the runs of each tool by itself.
+    """
+    return tuple(_of_runs(layers, find_task, waiting))
 
 
-def _of_runs(layers: Sequence[ILayer], find_task: FindTask, left_out: type[ILayer] | UnionType) -> Iterator[ILayer]:
+def _of_runs(layers: Sequence[ILayer], find_task: FindTask, waiting: WaitingRun | None) -> Iterator[ILayer]:
     records: AuditLayer | None = None
     for layer in layers:
         if isinstance(layer, AuditLayer):
@@ -37,7 +39,9 @@ def _of_runs(layers: Sequence[ILayer], find_task: FindTask, left_out: type[ILaye
             yield records
         elif isinstance(layer, IntentLayer) and records is not None:
             yield IntentLayer(records)
-        elif not isinstance(layer, left_out):
+        elif isinstance(layer, ConcurrencyLayer) and waiting is not None:
+            yield RunConcurrencyLayer(layer, waiting)
+        elif not isinstance(layer, QuotaLayer):
             yield layer
 
 

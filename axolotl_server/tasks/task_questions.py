@@ -74,7 +74,9 @@ class AskingInTask(IAsking):
         if not request.era.revision.stateless:
             params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
         asked = TaskQuestion(question.method, params, digest)
-        known = self._run.answers.get(key, self._earlier.answers.get(key))
+        # Where no run may be repeated, an answer to an earlier one is there only if somebody has put it back.
+        repeatable = {} if self._hold_seconds is None else self._run.answers
+        known = repeatable.get(key, self._earlier.answers.get(key))
         answer = None if known is None else _decode_answer(known)
         while True:
             if answer is None or answer.digest != digest:

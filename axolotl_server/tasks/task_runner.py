@@ -1,19 +1,20 @@
 """The runner of tasks: makes the request of a call again, runs it, and notes how it ended."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import ProtocolError
+from axolotl_core.errors import InternalError, ProtocolError
 from axolotl_core.layers import ITask, ToolCall
-from axolotl_core.protocol.identity import ANONYMOUS, Principal, RequestId
+from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.messages import read_head
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
@@ -29,6 +30,8 @@ from axolotl_server.tasks.task_questions import AskingInTask, Checks
 
 _BUSY_SECONDS = 0.1
 """How long a busy process keeps a task before another one may take it."""
+
+_log: Final = logging.getLogger("axolotl")
 
 RunEnding: TypeAlias = Literal["completed", "failed", "cancelled", "parked", "released"]
 """How a run ended; the last two leave the task open."""
@@ -52,7 +55,7 @@ class ITaskTracing(Protocol):
 
 @dataclass(slots=True)
 class TaskOrigin:
-    """The caller of a task that was submitted in this process."""
+    """The caller of a task, and its connection if that is in this process."""
 
     principal: Principal
     connection: Connection | None
@@ -77,6 +80,8 @@ class _RunExchange(IExchange):
         self._run = run
         self.early_reply: asyncio.Future[bytes | None] = self.loop.create_future()
         """The reply to a call that was abandoned."""
+        self.waits = False
+        """Whether the run waits for a slot, so that its code has not begun."""
 
     @property
     def task(self) -> TaskReference:
@@ -105,10 +110,24 @@ class _RunExchange(IExchange):
 
 def task_of(call: ToolCall) -> TaskReference:
     """Find the run that a call belongs to."""
+    return _exchange_of(call).task
+
+
+@contextmanager
+def waiting_run(deadlines: DeadlineTable, call: ToolCall) -> Iterator[None]:
+    """Stop the clock of a call while its run waits for a slot."""
+    exchange = _exchange_of(call)
+    exchange.waits = True
+    with deadlines.paused(call):
+        yield
+    exchange.waits = False
+
+
+def _exchange_of(call: ToolCall) -> _RunExchange:
     request = call.caller
     assert isinstance(request, Request)
     assert isinstance(request.exchange, _RunExchange)
-    return request.exchange.task
+    return request.exchange
 
 
 class _RunConnection(Connection):
@@ -161,8 +180,6 @@ class TaskRunner(ITaskRunner):
     """Whether another call may run now."""
     hold_seconds: float | None = None
     """How long a question waits in place; None means until it is answered."""
-    origins: dict[str, TaskOrigin] = field(default_factory=dict)
-    """The callers of open tasks that were submitted in this process, by the ID of the task."""
     checks: Checks = field(default_factory=dict)
     running: dict[str, _RunConnection] = field(default_factory=dict)
     """The calls that run, by the ID of the task."""
@@ -189,7 +206,12 @@ class TaskRunner(ITaskRunner):
             await asyncio.sleep(_BUSY_SECONDS)
             await run.release()
             return
-        request = self._request_of(run, call)
+        origin = _origin_of(run, call)
+        if origin is None:
+            _log.error("task %s of tool %s does not run: nothing says who called it", run.record.id, run.record.tool)
+            await run.end(_failure(InternalError("The caller of the task is unknown"), self.era_of(call.revision)))
+            return
+        request = self._request_of(run, call, origin)
         connection = request.connection
         assert isinstance(connection, _RunConnection)
         task_id = run.record.id
@@ -249,10 +271,11 @@ class TaskRunner(ITaskRunner):
         return self.hold_seconds is not None and call is not None and not request.finished
 
     def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
-        """Whether a call was stopped only because this process stops."""
+        """Whether a call was stopped only because this process stops, and may run again or has not begun."""
         if self.hold_seconds is None or not isinstance(call, ToolCall):
             return False
-        return call.cancel_reason is CancelReason.SHUTDOWN and self.may_restart(run.record.tool)
+        is_possible = _exchange_of(call).waits or self.may_restart(run.record.tool)
+        return call.cancel_reason is CancelReason.SHUTDOWN and is_possible
 
     async def _outcome(self, design: Design, request: Request) -> Outcome:
         try:
@@ -265,11 +288,7 @@ class TaskRunner(ITaskRunner):
             return _failure(hide_internal(error, request.head.method), request.era)
         return _outcome(design, result, is_error=request.is_error)
 
-    def _request_of(self, run: ITaskRun, call: TaskCall) -> Request:
-        origin = self.origins.get(run.record.id)
-        principal = ANONYMOUS if origin is None else origin.principal
-        principal = principal if call.principal is None else call.principal
-        original = None if origin is None else origin.connection
+    def _request_of(self, run: ITaskRun, call: TaskCall, origin: TaskOrigin) -> Request:
         era = self.era_of(call.revision)
         asking = AskingInTask(
             run,
@@ -279,10 +298,15 @@ class TaskRunner(ITaskRunner):
             timeout_seconds=self.ask_timeout_seconds if call.design == "requested" else None,
             hold_seconds=self.hold_seconds if self.may_restart(run.record.tool) else None,
         )
-        connection = _RunConnection(_connection_of(call, era) if original is None else original)
-        exchange = _RunExchange(run, call, principal)
+        connection = _RunConnection(origin.connection or _connection_of(call, era))
+        exchange = _RunExchange(run, call, origin.principal)
         head = read_head(call.message)
         return Request(head, call.message, era, exchange, connection, asking=asking)
+
+
+def _origin_of(run: ITaskRun, call: TaskCall) -> TaskOrigin | None:
+    """Return the caller: the one that was stored, or the one that has submitted the task in this process."""
+    return run.origin if call.principal is None else TaskOrigin(call.principal, None)
 
 
 def _stop_all(connections: list[_RunConnection], reason: CancelReason) -> None:

@@ -137,8 +137,6 @@ class TaskService(ITaskListener):
     def task_changed(self, change: TaskChange) -> None:
         for listener in self.listeners:
             listener.task_changed(change)
-        if not change.record.open:
-            self.runner.origins.pop(change.record.id, None)
 
     async def submit(
         self, request: Request, design: Design, ttl_seconds: float | None, *, is_admitted: bool = False
@@ -164,14 +162,13 @@ class TaskService(ITaskListener):
             longest if ttl_seconds is None else min(ttl_seconds, longest),
             share_digest(request.exchange.share),
             self._layers.key_of(binding, call),
+            None if stored else TaskOrigin(request.exchange.principal, request.connection),
         )
         try:
             record = await self.engine.submit(task)
         except TasksUnavailable as error:
             raise self._unavailable(error) from None
         self._outages.recovered()
-        if not stored:
-            self.runner.origins.setdefault(record.id, TaskOrigin(request.exchange.principal, request.connection))
         return record
 
     async def find(self, task_id: str, request: Request, design: Design) -> TaskRecord:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import threading
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -250,3 +251,25 @@ async def outside() -> str:
 def _ended() -> Any:
     """Return a call whose code has ended."""
     return type("Ended", (), {"lingers": None})()
+
+
+async def test_calls_come_before_runs_of_tasks() -> None:
+    """A slot goes to a call that waits only for a while, then to the runs of tasks in their order."""
+    bulkhead = Bulkhead("it", 1, 1, LONG)
+    bulkhead.running = 1
+    turns: list[str] = []
+
+    async def wait(name: str, turn: Awaitable[None]) -> None:
+        await turn
+        turns.append(name)
+        bulkhead.leave(_ended())
+
+    names = {"one": bulkhead.wait_patiently, "two": bulkhead.wait_patiently, "call": bulkhead.wait}
+    waiting = [asyncio.ensure_future(wait(name, begin())) for name, begin in names.items()]
+    await until(lambda: bulkhead.waiting == len(names))
+    with pytest.raises(Overloaded):
+        await bulkhead.wait()
+    bulkhead.leave(_ended())
+    await asyncio.gather(*waiting)
+    assert turns == ["call", "one", "two"]
+    assert bulkhead.running == 0

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from axolotl_core import Principal, ToolContext, tool
 from axolotl_core.task_engine import TaskChange, TasksUnavailable
 from axolotl_server import ServerHost
+from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from axolotl_server.tasks import task_service
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
@@ -333,6 +334,74 @@ async def test_a_tool_that_must_not_restart(url: str) -> None:
             await job.started.wait()
         outcome = await peer.outcome(task_id)
         assert outcome["result"]["_meta"]["reason"] == "shutdown"
+
+
+async def test_a_run_that_waits_for_a_slot_has_not_begun(url: str) -> None:
+    """A server that stops returns such a task to the queue, even if the tool must not restart."""
+    job = Job()
+    async with replica(url, Job(), works=False) as server:
+        peer = await DirectedPeer.connect(server, ADA)
+        flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, "limits": {"max_concurrency": 1}}
+        async with ServerHost(container_of(job), flags=flags) as worker:
+            await worker.begin_tasks(works=True)
+            begun = (await peer.start("job"))["taskId"]
+            await job.started.wait()
+            waiting = (await peer.start("job"))["taskId"]
+            await until(lambda: sum(call.deadline is None for call in worker.handler.inflight) == 1)
+        assert (await peer.outcome(begun))["result"]["_meta"]["reason"] == "shutdown"
+        assert await peer.status(waiting) == "working"
+        again = Job()
+        again.release.set()
+        async with replica(url, again):
+            assert text_of(await peer.outcome(waiting)) == "done"
+
+
+async def test_an_approval_cannot_be_put_back(tmp_path: Path) -> None:
+    """A call that is put back into the store with its answer asks again, and only a new answer is an approval."""
+    paid, paying, release = 0, asyncio.Event(), asyncio.Event()
+
+    @tool(task_support="required", requires_approval=True)
+    async def pay() -> str:
+        """Pay."""
+        nonlocal paid
+        paid += 1
+        paying.set()
+        await release.wait()
+        return "paid"
+
+    yes = {"action": "accept", "content": {"approve": True}}
+    async with replica(f"sqlite:///{tmp_path}/tasks.db", pay) as server:
+        engine = server.assembly.tasks.engine
+        assert isinstance(engine, StoredTaskEngine)
+        peer = await DirectedPeer.connect(server, ADA)
+        task_id = (await peer.start("pay"))["taskId"]
+        await peer.respond(task_id, yes, key="axolotl/approval")
+        await paying.wait()
+        with closing(sqlite3.connect(tmp_path / "tasks.db", isolation_level=None)) as store:
+            task = store.execute("select * from tasks").fetchone()
+            [kept] = store.execute("select * from kept").fetchall()
+            release.set()
+            await peer.outcome(task_id)
+            for run in (0, 1):
+                await put_back(store, engine, task, kept, run)
+                await peer.until(task_id, "input_required")
+                store.execute("insert or replace into kept values (?, ?, ?, ?)", kept)
+                await engine._compare_runs(engine._runs)
+                assert (await peer.status(task_id), paid) == ("input_required", 1)
+                await peer.result("tasks/cancel", {"taskId": task_id})
+            await put_back(store, engine, task, kept, 1)
+        await peer.respond(task_id, yes, key="axolotl/approval")
+        assert text_of(await peer.outcome(task_id)) == "paid"
+    assert paid == 2
+
+
+async def put_back(store: sqlite3.Connection, engine: StoredTaskEngine, task: Any, kept: Any, run: int) -> None:
+    """Restore a task and an answer as they were, to be run next."""
+    await until(lambda: store.execute("select count(*) from jobs").fetchone() == (0,))
+    store.execute(f"insert or replace into tasks values ({', '.join('?' * len(task))})", task)
+    store.execute("update tasks set state = 'queued', run = ?", (run,))
+    store.execute("insert or replace into kept values (?, ?, ?, ?)", kept)
+    await engine.tidy()
 
 
 async def test_nothing_is_stored_in_clear_text(tmp_path: Path) -> None:

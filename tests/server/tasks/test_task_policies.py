@@ -4,20 +4,23 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dependency_injector import providers
+from dependency_injector import containers, providers
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from axolotl_core import Breaker, CancelReason, Idempotency, Principal, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.audited_calls import Fickle
+from tests.support.eager_tasks import start_at_once
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
-from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
 from tests.support.tools import container_of
 
@@ -54,6 +57,12 @@ async def halve_later(part: int, context: ToolContext) -> int:
 async def drop(table: str) -> str:
     """Drop a table."""
     return f"dropped {table}"
+
+
+@tool(task_support="optional")
+async def reveal(context: ToolContext) -> str:
+    """Return who the caller is."""
+    return f"{context.principal.subject} of {context.principal.tenant}"
 
 
 @pytest.fixture(params=STORES)
@@ -221,6 +230,20 @@ async def test_an_open_task_with_the_same_key_is_returned(url: str) -> None:
         assert (await peer.start("pay", {"number": 1}))["taskId"] != task_id
 
 
+async def test_keys_are_rotated(url: str) -> None:
+    """Processes that have the old and the new secret in another order, at the same time, make no second task."""
+    old, new = KEY, KEY[::-1]
+    orders = [[old], [old, new], [new, old], [new]]
+    async with AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(replica(url, works=False, protocol={"state_keys": keys})) for keys in orders
+        ]
+        peers = [[await DirectedPeer.connect(server, ADA) for _ in range(2)] for server in servers]
+        for number, neighbors in enumerate([*pairwise(peers)] * 10):
+            started = await asyncio.gather(*(peer.start("pay", {"number": number}) for peer in chain(*neighbors)))
+            assert len({task["taskId"] for task in started}) == 1
+
+
 async def test_keys_depend_on_a_secret(tmp_path: Path) -> None:
     """Nobody who reads the store can find arguments by trying them: with another secret, the key is another one."""
     stored: set[bytes] = set()
@@ -337,6 +360,38 @@ async def test_a_server_that_runs_its_own_tasks_records_both(engine: str | None,
     assert len({one["call_id"] for one in written.values()}) == 1
 
 
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+async def test_a_loop_that_starts_its_tasks_at_once(design: type[TaskPeer], tmp_path: Path) -> None:
+    """In the loop of such a host, a task in memory has its caller, and runs after it was recorded as accepted."""
+    log, loop = tmp_path / "server.log", asyncio.get_running_loop()
+    async with replica(None, reveal, works=True, audit=audit(log)) as server:
+        peer = await design.connect(server, ADA)
+        loop.set_task_factory(start_at_once)  # type: ignore[arg-type]  # it has one more parameter in the stubs
+        try:
+            outcome = await peer.outcome((await peer.start("reveal"))["taskId"])
+        finally:
+            loop.set_task_factory(None)
+        assert "ada of engines" in str(outcome)
+    assert [(one.get("outcome"), one["subject"]) for one in records(log)] == [
+        ("accepted", "ada"),
+        (None, "ada"),
+        ("ok", "ada"),
+    ]
+
+
+async def test_a_task_without_a_caller_does_not_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task whose caller is lost ends with an error; it does not run as anonymous."""
+    async with replica(None, reveal, works=True) as server:
+        submit = server.assembly.tasks.engine.submit
+        monkeypatch.setattr(server.assembly.tasks.engine, "submit", lambda task: submit(replace(task, origin=None)))
+        peer = await DirectedPeer.connect(server, ADA)
+        outcome = await peer.outcome((await peer.start("reveal"))["taskId"])
+    assert outcome["error"]["code"] == -32603
+    assert "nothing says who called it" in caplog.text
+
+
 async def test_wrong_arguments_create_no_task(engine: str | None) -> None:
     """Whatever the engine and the design, the client gets the error at once."""
     async with replica(engine, works=True) as server:
@@ -376,3 +431,50 @@ async def test_a_limit_counts_all_calls_in_memory() -> None:
         assert direct["result"]["_meta"]["reason"] == "overloaded"
         job.release.set()
         assert "done" in str(await peer.outcome(task_id))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"limits": {"max_concurrency": 1}}, {"toolsets": {"billing": {"max_concurrency": 1}}}],
+    ids=["server", "tool set"],
+)
+async def test_runs_share_the_limits_of_server_and_tool_set(url: str, limits: dict[str, Any]) -> None:
+    """Stored tasks of all tools wait for a slot, as long as it takes; their deadline does not run meanwhile."""
+    running = most = 0
+    release = asyncio.Event()
+
+    async def work() -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await release.wait()
+        running -= 1
+        return "done"
+
+    @tool(task_support="optional")
+    async def pay_now() -> str:
+        """Pay."""
+        return await work()
+
+    @tool(task_support="optional")
+    async def refund() -> str:
+        """Pay back."""
+        return await work()
+
+    class Billing(containers.DeclarativeContainer):
+        tools = providers.Object([pay_now, refund])
+
+    class Container(containers.DeclarativeContainer):
+        billing = providers.Container(Billing)
+
+    flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, **limits}
+    async with ServerHost(Container(), flags=flags) as server:
+        await server.begin_tasks(works=True)
+        peer = await DirectedPeer.connect(server, ADA)
+        tasks = [await peer.start(name) for name in ("pay_now", "refund") * 3]
+        await until(lambda: sum(call.deadline is None for call in server.handler.inflight) == len(tasks) - 1)
+        direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "refund", "arguments": {}})
+        assert direct["result"]["_meta"]["reason"] == "overloaded"
+        release.set()
+        assert ["done" in str(await peer.outcome(task["taskId"])) for task in tasks] == [True] * 6
+    assert most == 1

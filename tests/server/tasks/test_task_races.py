@@ -88,12 +88,12 @@ def assert_nothing_runs(host: ServerHost) -> None:
     assert not host.handler.inflight._watched
     assert not engine._running
     assert not requested_of(host)._followers
-    assert (runner.origins, runner.checks, runner.running) == ({}, {}, {})
+    assert (runner.checks, runner.running) == ({}, {})
     assert not deadlines._pauses
     assert not deadlines._timers
     for run in engine._runs.values():
         assert run.record.status in TERMINAL
-        assert (run.record.questions, run._waiting, run.call) == ({}, {}, b"")
+        assert (run.record.questions, run._waiting, run.call, run.origin) == ({}, {}, b"", None)
 
 
 def course(chance: random.Random, *ends: str) -> dict[str, Any]:

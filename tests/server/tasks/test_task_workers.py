@@ -110,7 +110,7 @@ async def test_a_limit_holds_for_all_workers(url: str) -> None:
         assert gate.most == 2
 
 
-async def test_a_lost_worker_is_replaced(url: str) -> None:
+async def test_a_lost_worker_is_replaced(url: str, caplog: pytest.LogCaptureFixture) -> None:
     """The task of a worker that gives no sign of life runs again; the old run is stopped and writes nothing."""
     old, new = Gate(), Gate()
     new.release.set()
@@ -122,6 +122,8 @@ async def test_a_lost_worker_is_replaced(url: str) -> None:
         async with opened("", new, place=url, **LONG_LEASE) as engine:
             record = await ended(engine, task.id)
             assert (record.status, record.run) == ("completed", 2)
+        taken_over = f"task {task.id} of tool render is taken over, as run 2: the worker that ran it is gone"
+        assert caplog.messages.count(taken_over) == 1
         await until(lambda: bool(old.writes))
         assert (old.reasons, old.writes) in (([CancelReason.LOST], [False]), ([CancelReason.CLIENT], [False]))
 
@@ -286,7 +288,7 @@ async def test_a_job_that_another_worker_has_begins_nothing(url: str) -> None:
     await database.open(print)
     async with opened("", gate, place=url, works=False) as engine:
         task = await engine.submit(task_of())
-        paused = TakenJob(1, "the worker that had the job before")
+        paused = TakenJob(1, "the worker that had the job before", "render")
         assert await database.execute(database.statements.begin_first(task.id, paused)) is None
         engine.begin_work()
         await until(lambda: gate.running == 1)
@@ -315,6 +317,45 @@ async def test_a_task_without_a_job_is_found(url: str) -> None:
         await engine.tidy()
         engine.begin_work()
         assert (await ended(engine, task.id)).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "is_dropped"),
+    [("created", "'soon'", False), ("payload", "'text'", True), ("attempts", "'many'", True)],
+)
+async def test_rows_that_are_no_jobs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, column: str, value: str, is_dropped: bool
+) -> None:
+    """Rows with values of wrong types delay no other task, and theirs get a new place in the queue."""
+    gate = Gate()
+    gate.release.set()
+    url = f"sqlite:///{tmp_path}/tasks.db"
+    async with opened("", gate, place=url, works=False, **LONG_LEASE) as engine:
+        tasks = [await engine.submit(task_of()) for _ in range(4)]
+        change_store(url, f"update jobs set {column} = {value} where id <= 3", "")
+        engine.begin_work()
+        assert (await ended(engine, tasks[3].id)).status == "completed"
+        await engine.tidy()
+        for task in tasks:
+            assert (await ended(engine, task.id)).status == "completed"
+    assert caplog.text.count("of the queue of tasks is deleted") == 3 * is_dropped
+
+
+async def test_a_job_of_another_tool_begins_nothing(url: str) -> None:
+    """A task whose place in the queue was given to another tool runs only where its own tool is."""
+    gate, other = Gate(), Gate()
+    gate.release.set()
+    other.release.set()
+    async with opened("", gate, place=url, works=False, tools={"render": 0}) as engine:
+        moved = await engine.submit(task_of("cut"))
+        move = "set entrypoint = 'render'"
+        await asyncio.to_thread(change_store, url, f"update jobs {move}", f"update axolotl.queue {move}")
+        task = await engine.submit(task_of())
+        engine.begin_work()
+        assert (await ended(engine, task.id)).status == "completed"
+        async with opened("", other, place=url, tools={"cut": 0}):
+            assert (await ended(engine, moved.id)).status == "completed"
+        assert (engine.runs, other.most) == (1, 1)
 
 
 async def test_a_worker_survives_a_file_that_is_locked(
