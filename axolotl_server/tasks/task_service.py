@@ -174,6 +174,8 @@ class TaskService(ITaskListener):
             raise self.unreadable(error) from None
         if record is None:
             raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
+        if not record.open and record.outcome is None:
+            raise InvalidParams("The result of the task was dropped: newer results of its caller took its place")
         return record
 
     def owner(self, request: Request, design: Design) -> bytes:
