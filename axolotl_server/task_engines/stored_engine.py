@@ -37,7 +37,7 @@ _MAX_KNOWN: Final = 10_000
 _STOP_SECONDS: Final = 5.0
 _BATCH: Final = 25
 _LOOK_AT_ONCE: Final = 500
-_FULL_SECONDS: Final = 0.5
+_FULL_SECONDS: Final = 1.0
 """How long a large call waits for others before a worker looks at it again."""
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
