@@ -11,8 +11,8 @@ from axolotl_cli.text import escape_controls, one_line
 if TYPE_CHECKING:
     from axolotl_server.settings.server import LogSettings
 
-_CHATTY = ("httpcore", "httpcore2", "httpx", "httpx2", "urllib3")
-"""Libraries that log the URL of each request, which may contain arguments of calls and secrets."""
+_CHATTY = ("httpcore", "httpcore2", "httpx", "httpx2", "pgqueuer", "urllib3")
+"""Libraries that log the URL of each request, which may contain arguments of calls and secrets, or each attempt."""
 
 
 class LineFormatter(logging.Formatter):

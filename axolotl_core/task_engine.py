@@ -77,6 +77,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
     """The number of the current run; 0 before the first."""
     questions: Mapping[str, TaskQuestion] = {}
     outcome: Outcome | None = None
+    """None while the task is open, and when its result was dropped to make room for others."""
 
     @property
     def open(self) -> bool:

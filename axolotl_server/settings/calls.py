@@ -211,13 +211,15 @@ class TaskSettings(Section):
     max_runs: PositiveInt = 5
     """How many workers may be lost while they run a stored task before it fails."""
     maximum: PositiveInt = 1000
-    """How many tasks may exist at once."""
+    """How many tasks may be open at once."""
     maximum_per_principal: PositiveInt | None = 100
-    """The maximum number of tasks of one principal over HTTP, or of one address if anonymous. null means no limit."""
+    """The maximum number of open tasks of one principal over HTTP, or of one address if anonymous. null means no
+    limit."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of results, and of large arguments of open tasks in memory, are kept.
+    """How many bytes of results are kept, and how many bytes the large arguments of open tasks may have.
 
-    The caller with the largest results loses its oldest finished task.
+    Callers with the largest results lose the oldest ones. Further tasks with large arguments are
+    refused; one caller may have half.
     """
     ttl_seconds: PositiveFloat = 3600.0
     """How long a task and its result are kept after its start."""

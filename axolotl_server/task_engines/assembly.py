@@ -12,7 +12,7 @@ from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from axolotl_server.task_engines.stored_engine import ITaskDatabase
+    from axolotl_server.task_engines.stored_run import ITaskDatabase
 
 _FORMS: Final = "sqlite:///tasks.db, sqlite:////var/lib/app/tasks.db or postgresql://host/database"
 

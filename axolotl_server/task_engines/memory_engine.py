@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections import Counter
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +25,11 @@ from axolotl_core.task_engine import (
 from axolotl_server.messages.fair_share import is_used_up
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.task_engines.task_states import (
+    ENDED_BYTES,
+    LARGE_CALL_BYTES,
+    MOST_DROPPED,
     cancelled_by,
+    most_ended,
     now_text,
     shutting_down,
     too_large_together,
@@ -34,8 +38,6 @@ from axolotl_server.task_engines.task_states import (
 )
 
 _STOP_GRACE_SECONDS = 1.0
-_LARGE_CALL_BYTES = 64 * 1024
-"""The size from which a call counts; smaller ones are limited by their number."""
 
 
 class _MemoryRun:
@@ -51,7 +53,7 @@ class _MemoryRun:
         self.answers: Mapping[str, bytes] = {}
         self.kept: Mapping[str, bytes] = {}
         self.token = CancellationToken()
-        self.result_bytes = 0
+        self.ended_bytes = ENDED_BYTES
         self._engine = engine
         self._waiting: dict[str, asyncio.Future[bytes]] = {}
 
@@ -104,13 +106,13 @@ class _MemoryRun:
     def _end(self, outcome: Outcome) -> bool:
         if not self.open:
             return False
-        self.result_bytes = 0 if outcome.result is None else len(outcome.result)
+        self.ended_bytes += 0 if outcome.result is None else len(outcome.result)
         waiting, self._waiting = self._waiting, {}
         self._change(questions={}, status=outcome.status, message=outcome.message, outcome=outcome)
         for answered in waiting.values():
             answered.cancel()
         self.call, self.origin = b"", None
-        self._engine.keep_result(self)
+        self._engine.note_end(self)
         return True
 
     def _forget(self, key: str) -> None:
@@ -138,13 +140,18 @@ class MemoryTaskEngine(ITaskEngine):
         self._settings = settings
         self._next_number = itertools.count(1).__next__
         self._runs: dict[str, _MemoryRun] = {}
+        self._open: dict[str, _MemoryRun] = {}
+        self._ended: dict[bytes | None, dict[str, _MemoryRun]] = defaultdict(dict)
+        """Those that have ended, by whom they count for, in the order in which they ended."""
+        self._ended_bytes: Counter[bytes | None] = Counter()
+        """Their size, by whom they count for."""
+        self._dropped: OrderedDict[str, TaskRecord] = OrderedDict()
+        """Tasks whose results were dropped, without them."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._listener: ITaskListener | None = None
         self._runner: asyncio.Future[ITaskRunner] | None = None
         self._closed = False
-        self._result_bytes: Counter[bytes | None] = Counter()
-        """The size of the results that are kept, by whom they count for."""
 
     @property
     def kept(self) -> int:
@@ -152,7 +159,7 @@ class MemoryTaskEngine(ITaskEngine):
 
     @property
     def counts(self) -> TaskCounts:
-        return TaskCounts(Counter((run.record.tool, run.record.status) for run in self._runs.values() if run.open))
+        return TaskCounts(Counter((run.record.tool, run.record.status) for run in self._open.values()))
 
     async def open(self, listener: ITaskListener) -> None:
         self._listener = listener
@@ -175,7 +182,7 @@ class MemoryTaskEngine(ITaskEngine):
             expires_at=time.time() + task.ttl_seconds,
             run=1,
         )
-        run = self._runs[record.id] = _MemoryRun(task, record, self)
+        run = self._runs[record.id] = self._open[record.id] = _MemoryRun(task, record, self)
         self._expire_later(run)
         running = asyncio.get_running_loop().create_task(self._run(run))
         self._running.add(running)
@@ -184,7 +191,12 @@ class MemoryTaskEngine(ITaskEngine):
 
     async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
         run = self._find(task_id, owner)
-        return None if run is None else run.record
+        if run is not None:
+            return run.record
+        dropped = self._dropped.get(task_id)
+        if dropped is None or owner not in (None, dropped.owner) or dropped.expires_at <= time.time():
+            return None
+        return dropped
 
     async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
         now = time.monotonic()
@@ -226,15 +238,18 @@ class MemoryTaskEngine(ITaskEngine):
         if self._listener is not None:
             self._listener.task_changed(change)
 
-    def keep_result(self, run: _MemoryRun) -> None:
-        """Count the result of a task that has ended. If there is too much, drop tasks of those who have most of it."""
-        if not run.result_bytes or run.record.id not in self._runs:
+    def note_end(self, run: _MemoryRun) -> None:
+        """Count a task that has ended. Of too many of one caller, and of too many bytes, the oldest are dropped."""
+        if self._open.pop(run.record.id, None) is None:
             return
-        self._result_bytes[run.share] += run.result_bytes
-        while self._result_bytes.total() > self._settings.max_bytes:
-            [(largest, _)] = self._result_bytes.most_common(1)
-            finished = (one for one in self._runs.values() if one.share == largest and one.result_bytes)
-            self._drop(next(finished).record.id, CancelReason.TIMEOUT)
+        self._ended[run.share][run.record.id] = run
+        self._ended_bytes[run.share] += run.ended_bytes
+        limit = most_ended(self._settings, run.share)
+        if limit is not None and len(self._ended[run.share]) > limit:
+            self._drop_oldest(run.share)
+        while self._ended_bytes.total() > self._settings.max_bytes:
+            [(largest, _)] = self._ended_bytes.most_common(1)
+            self._drop_oldest(largest)
 
     async def _run(self, run: _MemoryRun) -> None:
         assert self._runner is not None
@@ -242,6 +257,7 @@ class MemoryTaskEngine(ITaskEngine):
         await asyncio.sleep(0)  # so that the task is known before it runs, also if the loop starts its tasks at once
         if run.open:  # otherwise it was cancelled, or has expired, before it could begin
             await runner.run(run)
+        run.answers, run.kept = {}, {}  # nobody counts their bytes
 
     def _find(self, task_id: str, owner: bytes | None) -> _MemoryRun | None:
         run = self._runs.get(task_id)
@@ -253,7 +269,7 @@ class MemoryTaskEngine(ITaskEngine):
         if task.key is None:
             return None
         now = time.monotonic()
-        open_runs = (run for run in self._runs.values() if run.open and run.expires > now)
+        open_runs = (run for run in self._open.values() if run.expires > now)
         same = (run.record for run in open_runs if (run.key, run.record.owner) == (task.key, task.owner))
         return next(same, None)
 
@@ -262,16 +278,16 @@ class MemoryTaskEngine(ITaskEngine):
         settings = self._settings
         if self._closed:
             raise shutting_down(settings)
-        if len(self._runs) >= settings.maximum:
+        if len(self._open) >= settings.maximum:
             raise too_many(settings)
-        if is_used_up(task.share, settings.maximum_per_principal, self._runs.values()):
+        if is_used_up(task.share, settings.maximum_per_principal, self._open.values()):
             raise too_many_of_one(settings)
-        if len(task.call) > _LARGE_CALL_BYTES and self._has_too_many_bytes_with(task):
+        if len(task.call) > LARGE_CALL_BYTES and self._has_too_many_bytes_with(task):
             raise too_large_together(settings)
 
     def _has_too_many_bytes_with(self, task: NewTask) -> bool:
         """Whether the calls of open tasks would take too much memory, half of it for one caller; one always fits."""
-        sizes = [(run.share, len(run.call)) for run in self._runs.values()]
+        sizes = [(run.share, len(run.call)) for run in self._open.values()]
         of_all = sum(size for _, size in sizes)
         of_one = 0 if task.share is None else sum(size for share, size in sizes if share == task.share)
         size, limit = len(task.call), self._settings.max_bytes
@@ -288,10 +304,23 @@ class MemoryTaskEngine(ITaskEngine):
         else:
             self._drop(run.record.id, CancelReason.TIMEOUT)
 
+    def _drop_oldest(self, share: bytes | None) -> None:
+        """Drop the oldest result of a caller, and remember for a while that it was there."""
+        task_id, run = next(iter(self._ended[share].items()))
+        self._drop(task_id, CancelReason.TIMEOUT)
+        self._dropped[task_id] = replace(run.record, message=None, outcome=None)
+        if len(self._dropped) > MOST_DROPPED:
+            self._dropped.popitem(last=False)
+
     def _drop(self, task_id: str, reason: CancelReason) -> None:
         self._timers.pop(task_id).cancel()
         run = self._runs.pop(task_id)
-        self._result_bytes[run.share] -= run.result_bytes
-        if not self._result_bytes[run.share]:
-            del self._result_bytes[run.share]
+        if self._open.pop(task_id, None) is None:
+            self._forget_ended(run)
         run.cancel(reason)
+
+    def _forget_ended(self, run: _MemoryRun) -> None:
+        del self._ended[run.share][run.record.id]
+        self._ended_bytes[run.share] -= run.ended_bytes
+        if not self._ended[run.share]:
+            del self._ended[run.share], self._ended_bytes[run.share]

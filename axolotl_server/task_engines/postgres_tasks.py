@@ -26,7 +26,7 @@ from axolotl_server.task_engines.store_version import (
     check_up_to_date,
     steps_from,
 )
-from axolotl_server.task_engines.stored_engine import ITaskDatabase
+from axolotl_server.task_engines.stored_run import ITaskDatabase
 from axolotl_server.task_engines.task_sealing import TaskSealer
 from axolotl_server.task_engines.task_statements import Changed, Enqueue, Execute, Operation, Row
 
@@ -40,7 +40,6 @@ create table if not exists {schema}.tasks (
     run integer not null, losses integer not null, version integer not null, message bytea, call bytea, outcome bytea
 );
 create index if not exists tasks_by_owner on {schema}.tasks (owner, number);
-create index if not exists tasks_by_share on {schema}.tasks (share) where share is not null;
 create index if not exists tasks_by_expiry on {schema}.tasks (expires_at);
 create table if not exists {schema}.kept (
     task text not null, kind text not null, key text not null, value bytea not null, primary key (task, kind, key)
@@ -277,9 +276,17 @@ class PostgresTasks(ITaskDatabase):
     async def _fetch_all(self, steps: Sequence[Execute]) -> Sequence[Row]:
         """Execute a statement with the arguments of each step, in one round trip and one transaction."""
         sql, arguments = self._sql(steps[0]), [step.arguments for step in steps]
+        locks = sorted({int.from_bytes(step.lock[:7]) for step in steps if step.lock is not None})
+
+        async def fetch(connection: Any) -> Sequence[Row]:
+            return cast(Sequence[Row], await connection.fetchmany(sql, arguments))
 
         async def work(connection: Any) -> Sequence[Row]:
-            return cast(Sequence[Row], await connection.fetchmany(sql, arguments))
+            if not locks:
+                return await fetch(connection)
+            async with connection.transaction():
+                await connection.execute("; ".join(f"select pg_advisory_xact_lock({lock})" for lock in locks))
+                return await fetch(connection)
 
         return await self._connections.use(work)
 

@@ -1,6 +1,10 @@
-"""The statements of a run, each of which counts only while the run is the current one of its task."""
+"""The statements of a run, each of which counts only while the run is the current one of its task.
+
+Before them, those that count what a store keeps, and delete what is too old or too much.
+"""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -9,6 +13,7 @@ from axolotl_core.task_engine import Outcome, TaskQuestion
 from axolotl_server.task_engines.task_sealing import MARK_BYTES, ForeignTask
 from axolotl_server.task_engines.task_statements import (
     COLUMNS,
+    OPEN,
     Changed,
     Enqueue,
     Execute,
@@ -18,7 +23,7 @@ from axolotl_server.task_engines.task_statements import (
     TaskStatements,
     parameters,
 )
-from axolotl_server.task_engines.task_states import now_text
+from axolotl_server.task_engines.task_states import ENDED_BYTES, LARGE_CALL_BYTES, MOST_DROPPED, most_ended, now_text
 
 _MAX_MESSAGES: Final = 100
 """How many messages of a task wait for a client."""
@@ -45,14 +50,75 @@ class StartedRun(NamedTuple):
     """Whether the worker of an earlier run was lost."""
 
 
-class RunStatements(TaskStatements):
+class StoreStatements(TaskStatements):
+    """The operations on stored tasks, including those on all of them."""
+
+    def count_open(self) -> Operation[tuple[dict[tuple[str, str], int], int]]:
+        """Count the tasks that have not ended by tool and status, and those that are parked."""
+        rows = yield Execute(
+            f"select tool, state, run, status, count(*) from {self.tasks} where state <> 'ended'"
+            " group by tool, state, run, status"
+        )
+        counts: Counter[tuple[str, str]] = Counter()
+        parked = 0
+        for tool, state, run, status, count in rows:
+            counts[str(tool), "queued" if state == "queued" and not run else str(status)] += int(count)
+            parked += int(count) if state == "parked" else 0
+        return counts, parked
+
+    def unclaimed(self, seconds: float) -> Operation[dict[str, int]]:
+        """Count the tasks that no worker has begun for some seconds, by tool."""
+        rows = yield Execute(
+            f"select tool, count(*) from {self.tasks} where state = 'queued' and run = 0"
+            " and expires_at - ttl_seconds < $1 group by tool",
+            (time.time() - seconds,),
+        )
+        return {str(tool): int(count) for tool, count in rows}
+
+    def drop_expired(self) -> Operation[int]:
+        """Delete tasks whose time is up, and everything that belongs to no task."""
+        rows = yield Execute(f"delete from {self.tasks} where expires_at <= $1 returning id", (time.time(),))
+        for (task_id,) in rows:
+            yield Changed(task_id)
+        for table in (self.kept, self.messages):
+            yield Execute(f"delete from {table} where task not in (select id from {self.tasks})")
+        return len(rows)
+
+    def drop_results(self) -> Operation[None]:
+        """Drop the oldest results of callers that have too many, or too much while there is too much in all.
+
+        A task without its result stays for a while, so that its caller learns what has happened.
+        """
+        ended = f"from {self.tasks} where outcome is not null"
+        rows = yield Execute(f"select share, count(*), sum(length(outcome) + {ENDED_BYTES}) {ended} group by share")
+        most = most_ended(self._settings, b"")
+        level = _level((int(size) for _, _, size in rows), self._settings.max_bytes)
+        if any(size > level or (most is not None and count > most) for _, count, size in rows):
+            of_share = "over (partition by share order by updated_at desc, number desc)"
+            too_many = "" if most is None else f" or (place > {most} and share is not null)"
+            yield Execute(
+                f"update {self.tasks} set outcome = null, message = null where outcome is not null and number in"
+                f" (select number from (select number, share, row_number() {of_share} as place,"
+                f" sum(length(outcome) + {ENDED_BYTES}) {of_share} as size {ended}) as results"
+                f" where size > $1{too_many})",
+                (level,),
+            )
+        dropped = f"from {self.tasks} where outcome is null and state = 'ended'"
+        yield Execute(
+            f"delete {dropped} and number <="
+            f" (select number {dropped} order by number desc limit 1 offset {MOST_DROPPED})"
+        )
+
+
+class RunStatements(StoreStatements):
     """The operations on stored tasks, including those of runs."""
 
     def begin_first(self, task_id: str, job: TakenJob) -> Operation[StartedRun | None]:
-        """Begin the first run of a task, in one statement; None if there is nothing to run or it ran before."""
+        """Begin the first run of a small call, in one statement; None if there is nothing to run or it ran before."""
         rows = yield Execute(
             f"update {self.tasks} set run = 1, state = 'running' where id = $1 and run = 0 and state = 'queued'"
-            f" and expires_at > $2 and tool = $5 and exists ({self._is_taken('$3', '$4')}) returning {COLUMNS}, call",
+            f" and expires_at > $2 and tool = $5 and length(call) <= {LARGE_CALL_BYTES}"
+            f" and exists ({self._is_taken('$3', '$4')}) returning {COLUMNS}, call",
             (task_id, time.time(), *job),
             task_id=task_id,
         )
@@ -69,6 +135,13 @@ class RunStatements(TaskStatements):
             )
             raise
         return StartedRun(job, task, opened, {}, {}, lost=False)
+
+    def size(self, task_id: str) -> Operation[int]:
+        """Read how many bytes a run would load: the call, and what earlier runs have kept; 0 if it is not large."""
+        kept = f"select coalesce(sum(length(value)), 0) from {self.kept} where task = $1"
+        rows = yield Execute(f"select length(call) + ({kept}) from {self.tasks} where id = $1 and {OPEN}", (task_id,))
+        size = int(rows[0][0]) if rows else 0
+        return size if size > LARGE_CALL_BYTES else 0
 
     def begin(self, task_id: str, job: TakenJob) -> Operation[StartedRun | None]:
         """Begin the next run of a task; None if there is nothing to run, or another worker has the job now."""
@@ -231,3 +304,13 @@ class RunStatements(TaskStatements):
     def _leave(self, job: TakenJob) -> Operation[None]:
         """Delete the place of a run in the queue, unless another worker has it now."""
         yield Execute(f"delete from {self.jobs} where id = $1 and {self.worker} = $2", job[:2])
+
+
+def _level(sizes: Iterable[int], limit: int) -> int:
+    """Return what the largest may keep so that all together stay within a limit."""
+    ordered = sorted(sizes)
+    for index, size in enumerate(ordered):
+        if size > (fair := limit // (len(ordered) - index)):
+            return fair
+        limit -= size
+    return max(ordered, default=0)

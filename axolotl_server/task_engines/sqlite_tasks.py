@@ -20,7 +20,7 @@ from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.task_engines.run_statements import RunStatements
 from axolotl_server.task_engines.sqlite_queue import JOBS_SCHEMA, SqliteQueue
 from axolotl_server.task_engines.sqlite_thread import NOW, Effects, SqliteThread, run_operation
-from axolotl_server.task_engines.stored_engine import ITaskDatabase
+from axolotl_server.task_engines.stored_run import ITaskDatabase
 from axolotl_server.task_engines.task_sealing import TaskSealer
 from axolotl_server.task_engines.task_statements import Operation
 
@@ -32,7 +32,6 @@ create table if not exists tasks (
     version integer not null, message blob, call blob, outcome blob
 );
 create index if not exists tasks_by_owner on tasks (owner, number);
-create index if not exists tasks_by_share on tasks (share) where share is not null;
 create index if not exists tasks_by_expiry on tasks (expires_at);
 create table if not exists kept (
     task text not null, kind text not null, key text not null, value blob not null, primary key (task, kind, key)

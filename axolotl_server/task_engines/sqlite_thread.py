@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import TasksUnavailable
 from axolotl_server.task_engines.store_version import STORE_VERSION, check_not_newer, steps_from
 from axolotl_server.task_engines.task_statements import Changed, Enqueue, Operation
@@ -66,7 +67,7 @@ def run_operation(operation: Operation[ResultT], connection: sqlite3.Connection,
             if step.changes and rows:
                 assert step.task_id is not None
                 effects.changed.add(step.task_id)
-            if step.enqueue is not None:
+            if step.enqueue is not None and rows:
                 connection.execute(INSERT_JOB, (step.enqueue.tool, step.enqueue.task_id.encode())).close()
                 effects.queued.append(True)
 
@@ -102,7 +103,10 @@ class SqliteThread:
             raise TasksUnavailable("the database of tasks is closed")
         done: asyncio.Future[Any] = self._loop.create_future()
         self._items.put(_Item(work, writes, atomic, done))
-        return await done
+        try:
+            return await done
+        finally:
+            del done  # an error that it holds would hold it, and with it the arguments of a call
 
     async def close(self) -> None:
         """Finish what is pending, and close the file."""
@@ -182,6 +186,8 @@ def _attempt(item: _Item, connection: sqlite3.Connection, effects: Effects) -> t
             return item.work(connection, effects), None
         except sqlite3.Error:
             raise
+        except Overloaded as refusal:
+            return None, refusal.with_traceback(None)  # which would hold the arguments of a call
         except Exception as error:
             return None, error
     connection.execute("savepoint work").close()

@@ -11,7 +11,11 @@ _KEYS: Final = (
     "drop index if exists {tables}tasks_by_key",
     "create unique index tasks_by_key on {tables}tasks (owner, key) where key is not null",
 )
-_STEPS: Final = (_KEYS,)
+_OPEN: Final = (
+    "drop index if exists {tables}tasks_by_share",
+    "create index if not exists tasks_open on {tables}tasks (share) where call is not null",
+)
+_STEPS: Final = (_KEYS, _OPEN)
 """The statements that lead from each version to the next; version 0 has no number in the store, and may be empty."""
 
 STORE_VERSION: Final = len(_STEPS)

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import time
-from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -13,8 +12,6 @@ from msgspec.structs import replace
 from pgqueuer.core.qm import QueueManager
 from pgqueuer.domain.errors import RetryRequested
 from pgqueuer.domain.models import Job
-from pgqueuer.domain.types import Channel
-from pgqueuer.ports import RepositoryPort
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import (
@@ -30,8 +27,8 @@ from axolotl_core.task_engine import (
     UnknownCall,
 )
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.run_statements import RunStatements, StartedRun, TakenJob
-from axolotl_server.task_engines.stored_run import StoredRun
+from axolotl_server.task_engines.run_statements import StartedRun, TakenJob
+from axolotl_server.task_engines.stored_run import ITaskDatabase, StoredRun
 from axolotl_server.task_engines.task_sealing import ForeignTask, UnreadableTask
 from axolotl_server.task_engines.task_statements import Operation
 from axolotl_server.task_engines.task_states import UNREADABLE, cancelled_by, is_task_id, now_text, shutting_down
@@ -40,50 +37,14 @@ _MAX_KNOWN: Final = 10_000
 _STOP_SECONDS: Final = 5.0
 _BATCH: Final = 25
 _LOOK_AT_ONCE: Final = 500
+_FULL_SECONDS: Final = 1.0
+"""How long a large call waits for others before a worker looks at it again."""
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
 
 ResultT = TypeVar("ResultT")
 
 _log: Final = logging.getLogger("axolotl")
-
-
-class ITaskDatabase(ABC):
-    """A database that executes operations, and tells all processes which tasks have changed."""
-
-    statements: RunStatements
-    channel: Channel
-    poll_seconds: float
-    """How often changes are looked for, in case that a message was lost."""
-
-    @property
-    def listens(self) -> bool:
-        """Whether it reports changes at the moment."""
-        return True
-
-    @abstractmethod
-    async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
-        """Connect, or raise ConfigurationError. `changed` is called with the IDs of tasks."""
-
-    @abstractmethod
-    async def prepare(self) -> None:
-        """Create the tables, or bring them up to date."""
-
-    @abstractmethod
-    async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
-        """Execute an operation, or raise TasksUnavailable; one that is not `atomic` needs no transaction."""
-
-    @abstractmethod
-    def repository(self, concurrency: int) -> RepositoryPort:
-        """Make the queue of a worker that runs up to `concurrency` calls at the same time."""
-
-    @abstractmethod
-    async def tidy(self) -> None:
-        """Put tasks without a place in the queue back into it, and delete what the queue left over."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Disconnect."""
 
 
 class StoredTaskEngine(ITaskEngine):
@@ -105,6 +66,8 @@ class StoredTaskEngine(ITaskEngine):
         self._queue: QueueManager | None = None
         self._working: asyncio.Task[None] | None = None
         self._room = 0
+        self._large_bytes = 0
+        """The size of the large calls that run here."""
         self._count = 0
         self._counts = TaskCounts()
         self._lost = 0
@@ -249,22 +212,38 @@ class StoredTaskEngine(ITaskEngine):
         self._unclaimed = frozenset(waiting)
 
     async def _execute(self, job: Job) -> None:
-        """Run a task that was taken from the queue; one that is gone, or has ended, needs nothing."""
+        """Run a task that was taken from the queue; one that is gone, or has ended, needs nothing.
+
+        A large call goes back into the queue while those that run here take too much memory with it.
+        """
         if self._stops:
             raise RetryRequested(timedelta(0))
         task_id = (job.payload or b"").decode()
         taken = TakenJob(job.id, str(job.queue_manager_id), job.entrypoint)
+        first = self.execute_with_retry(lambda: self._statements.begin_first(task_id, taken), atomic=False)
+        if await self._started(job, first):
+            return
+        size = await self.execute_with_retry(lambda: self._statements.size(task_id), atomic=False)
+        if size and self._large_bytes and self._large_bytes + size > self._settings.max_bytes:
+            raise RetryRequested(timedelta(seconds=_FULL_SECONDS))
+        self._large_bytes += size
         try:
-            started = await self.execute_with_retry(lambda: self._statements.begin_first(task_id, taken), atomic=False)
-            if started is None:
-                started = await self.execute_with_retry(lambda: self._statements.begin(task_id, taken))
+            await self._started(job, self.execute_with_retry(lambda: self._statements.begin(task_id, taken)))
+        finally:
+            self._large_bytes -= size
+
+    async def _started(self, job: Job, starting: Awaitable[StartedRun | None]) -> bool:
+        """Run a task to its end if it can start; return False if there is nothing to run."""
+        task_id = (job.payload or b"").decode()
+        try:
+            started = await starting
         except UnreadableTask as error:
             await self._end_unreadable(task_id, error)
             if isinstance(error, ForeignTask):
                 raise RetryRequested(timedelta(seconds=self._settings.lease_seconds)) from None
-            return
+            return True
         if started is None:
-            return
+            return False
         runner = self._runner
         assert runner is not None
         self._lost += started.lost
@@ -279,6 +258,7 @@ class StoredTaskEngine(ITaskEngine):
             await self.execute_with_retry(lambda: self._statements.release(started))
         else:
             await self._run(started, runner)
+        return True
 
     @property
     def _stops(self) -> bool:

@@ -1,9 +1,13 @@
-"""One run of a stored task."""
+"""`ITaskDatabase`, the port for the database of stored tasks, and one run of such a task."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
+
+from pgqueuer.domain.types import Channel
+from pgqueuer.ports import RepositoryPort
 
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.errors import ToolCancelled
@@ -16,6 +20,44 @@ from axolotl_server.task_engines.task_states import reason_in
 _SEND_SECONDS = 0.05
 _MAX_UNSENT = 100
 ResultT = TypeVar("ResultT")
+
+
+class ITaskDatabase(ABC):
+    """A database that executes operations, and tells all processes which tasks have changed."""
+
+    statements: RunStatements
+    channel: Channel
+    poll_seconds: float
+    """How often changes are looked for, in case that a message was lost."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether it reports changes at the moment."""
+        return True
+
+    @abstractmethod
+    async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
+        """Connect, or raise ConfigurationError. `changed` is called with the IDs of tasks."""
+
+    @abstractmethod
+    async def prepare(self) -> None:
+        """Create the tables, or bring them up to date."""
+
+    @abstractmethod
+    async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
+        """Execute an operation, or raise TasksUnavailable; one that is not `atomic` needs no transaction."""
+
+    @abstractmethod
+    def repository(self, concurrency: int) -> RepositoryPort:
+        """Make the queue of a worker that runs up to `concurrency` calls at the same time."""
+
+    @abstractmethod
+    async def tidy(self) -> None:
+        """Put tasks without a place in the queue back into it, and delete what the queue left over."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Disconnect."""
 
 
 class IExecute(Protocol):

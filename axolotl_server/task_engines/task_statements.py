@@ -6,7 +6,6 @@ that the same rules hold in every store. Parameters are written `$1`.
 
 import secrets
 import time
-from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -17,12 +16,21 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import NewTask, Outcome, TaskQuestion, TaskRecord
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.task_engines.task_sealing import TaskPlace, TaskSealer, UnreadableTask, mark_of
-from axolotl_server.task_engines.task_states import cancelled_by, now_text, too_many, too_many_of_one
+from axolotl_server.task_engines.task_states import (
+    LARGE_CALL_BYTES,
+    cancelled_by,
+    now_text,
+    too_large_together,
+    too_many,
+    too_many_of_one,
+)
 
 COLUMNS: Final = (
     "number, id, owner, tool, status, state, created_at, updated_at, ttl_seconds, expires_at, run, losses, version,"
     " message"
 )
+OPEN: Final = "call is not null"
+"""The condition of tasks that have not ended, for which there is an index."""
 _LENGTHS: Final = (1, 10, 100, 500)
 
 
@@ -41,6 +49,8 @@ class Execute(NamedTuple):
     enqueue: Enqueue | None = None
     task_id: str | None = None
     """The only task whose row it can return; the same statement for other tasks may be executed with it."""
+    lock: bytes | None = None
+    """Where several transactions write at once, those with the same lock wait for each other."""
     changes: bool = False
     """Whether all processes are notified that the task has changed, if the statement returns a row."""
 
@@ -118,19 +128,6 @@ class TaskStatements:
         rows = yield Execute(f"select count(*) from {self.tasks}")
         return int(rows[0][0])
 
-    def count_open(self) -> Operation[tuple[dict[tuple[str, str], int], int]]:
-        """Count the tasks that have not ended by tool and status, and those that are parked."""
-        rows = yield Execute(
-            f"select tool, state, run, status, count(*) from {self.tasks} where state <> 'ended'"
-            " group by tool, state, run, status"
-        )
-        counts: Counter[tuple[str, str]] = Counter()
-        parked = 0
-        for tool, state, run, status, count in rows:
-            counts[str(tool), "queued" if state == "queued" and not run else str(status)] += int(count)
-            parked += int(count) if state == "parked" else 0
-        return counts, parked
-
     def submit(self, task: NewTask, room: int) -> Operation[tuple[StoredTask, int]]:
         """Store a task and put it into the queue, or return the open task with the same key.
 
@@ -146,32 +143,58 @@ class TaskStatements:
             if found is not None:
                 return found, room
         if room <= 0:
-            count = yield from self.count()
-            free = self._settings.maximum - count
+            rows = yield Execute(f"select count(*) from {self.tasks} where {OPEN}")
+            free = self._settings.maximum - int(rows[0][0])
             if free <= 0:
                 raise too_many(self._settings)
             room = 1 + free // 8
-        if task.share is not None and self._settings.maximum_per_principal is not None:
-            rows = yield Execute(f"select count(*) from {self.tasks} where share = $1", (task.share,))
-            if rows[0][0] >= self._settings.maximum_per_principal:
-                raise too_many_of_one(self._settings)
         now = now_text()
         place = TaskPlace(secrets.token_urlsafe(24), task.owner, task.tool, time.time() + task.ttl_seconds)
+        call = self.sealer.seal(task.call, place, "call")
+        size = len(call) if len(call) > LARGE_CALL_BYTES else 0
+        limits = self._limits(task.share, size)
         rows = yield Execute(
             f"insert into {self.tasks} (id, owner, share, key, tool, status, state, created_at, updated_at,"
             " ttl_seconds, expires_at, run, losses, version, call)"
-            " values ($1, $2, $3, $4, $5, 'working', 'queued', $6, $7, $8, $9, 0, 0, 0, $10)"
+            " select $1, $2, $3, $4, $5, 'working', 'queued', $6, $7, $8, $9, 0, 0, 0, $10"
+            f" where {' and '.join(limits) or 'true'}"
             f" on conflict (owner, key) where key is not null do nothing returning {COLUMNS}",
             (
                 *(place.id, task.owner, task.share, key, task.tool, now, now, task.ttl_seconds, place.expires_at),
-                self.sealer.seal(task.call, place, "call"),
+                *((call, size) if size else (call,)),
             ),
             Enqueue(task.tool, place.id),
             place.id if key is None else None,  # keys of two processes, in another order, could block each other
+            lock=task.share if limits else None,
         )
-        if not rows:  # another process has just stored a task with the key
+        if not rows:  # a limit is reached, or another process has just stored a task with the key
+            found = None if key is None else (yield from self._with_key(task.owner, keys))
+            if found is not None:
+                return found, room
+            yield from self._refuse(task.share, size)
             return (yield from self.submit(task, room))
         return StoredTask(*rows[0]), room - 1
+
+    def _limits(self, share: bytes | None, size: int) -> list[str]:
+        """Write the conditions of a new task: $3 is its share, and $11 the size of its call if that counts."""
+        number, size_of_all = self._settings.maximum_per_principal, self._settings.max_bytes
+        fits = f"(select coalesce(sum(length(call)) + $11 <= %d, true) from {self.tasks} where {OPEN}%s)"
+        limits = [fits % (size_of_all, "")] if size else []
+        if share is not None and size:
+            limits.append(fits % (size_of_all // 2, " and share = $3"))
+        if share is not None and number is not None:
+            limits.append(f"(select count(*) from {self.tasks} where {OPEN} and share = $3) < {number}")
+        return limits
+
+    def _refuse(self, share: bytes | None, size: int) -> Operation[None]:
+        """Raise Overloaded if the caller of a new task has too many, or if its call is too large for now."""
+        limit = self._settings.maximum_per_principal
+        if share is not None and limit is not None:
+            rows = yield Execute(f"select count(*) from {self.tasks} where {OPEN} and share = $1", (share,))
+            if rows[0][0] >= limit:
+                raise too_many_of_one(self._settings)
+        if size:
+            raise too_large_together(self._settings)
 
     def _with_key(self, owner: bytes, keys: Sequence[bytes | None]) -> Operation[StoredTask | None]:
         """Find the open task with one of some keys; one that has expired loses it."""
@@ -214,7 +237,9 @@ class TaskStatements:
 
     def owned(self, owner: bytes | None, after: int, count: int) -> Operation[tuple[TaskRecord, ...]]:
         """List tasks without their questions and outcomes."""
-        condition = "number > $1 and expires_at > $2" + ("" if owner is None else " and owner = $3")
+        condition = f"number > $1 and expires_at > $2 and ({OPEN} or outcome is not null)" + (
+            "" if owner is None else " and owner = $3"
+        )
         arguments = (after, time.time()) if owner is None else (after, time.time(), owner)
         rows = yield Execute(
             f"select {COLUMNS} from {self.tasks} where {condition} order by number limit {int(count)}", arguments
@@ -287,48 +312,6 @@ class TaskStatements:
                 message = self.sealer.open(bytes(value), places[task_id], "message")
                 messages.setdefault(task_id, []).append(message)
         return messages
-
-    def unclaimed(self, seconds: float) -> Operation[dict[str, int]]:
-        """Count the tasks that no worker has begun for some seconds, by tool."""
-        rows = yield Execute(
-            f"select tool, count(*) from {self.tasks} where state = 'queued' and run = 0"
-            " and expires_at - ttl_seconds < $1 group by tool",
-            (time.time() - seconds,),
-        )
-        return {str(tool): int(count) for tool, count in rows}
-
-    def drop_expired(self) -> Operation[int]:
-        """Delete tasks whose time is up, and everything that belongs to no task."""
-        rows = yield Execute(f"delete from {self.tasks} where expires_at <= $1 returning id", (time.time(),))
-        for (task_id,) in rows:
-            yield Changed(task_id)
-        for table in (self.kept, self.messages):
-            yield Execute(f"delete from {table} where task not in (select id from {self.tasks})")
-        return len(rows)
-
-    def drop_results(self) -> Operation[int]:
-        """Delete the oldest ended tasks of the callers with the largest results, while there is too much."""
-        rows = yield Execute(f"select coalesce(sum(length(outcome)), 0) from {self.tasks}")
-        excess = int(rows[0][0]) - self._settings.max_bytes
-        dropped = 0
-        while excess > 0:
-            rows = yield Execute(
-                f"select share, sum(length(outcome)) from {self.tasks} where outcome is not null"
-                " group by share order by 2 desc limit 1"
-            )
-            if not rows:
-                break
-            rows = yield Execute(
-                f"delete from {self.tasks} where number = (select min(number) from {self.tasks}"
-                f" where outcome is not null and share {'is null' if rows[0][0] is None else '= $1'})"
-                " returning length(outcome)",
-                () if rows[0][0] is None else (rows[0][0],),
-            )
-            if not rows:
-                break  # another process drops results at the same time
-            excess -= int(rows[0][0])
-            dropped += 1
-        return dropped
 
     def record(
         self, task: StoredTask, *, questions: Mapping[str, TaskQuestion] | None = None, outcome: Outcome | None = None

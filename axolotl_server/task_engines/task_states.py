@@ -10,6 +10,14 @@ from axolotl_core.task_engine import Outcome
 from axolotl_server.settings.calls import TaskSettings
 
 UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed")
+LARGE_CALL_BYTES: Final = 64 * 1024
+"""The size above which a call counts in bytes; smaller ones are limited by their number."""
+ENDED_BYTES: Final = 2048
+"""What an ended task counts in addition to its result: about what it takes in memory."""
+MOST_ENDED: Final = 10_000
+"""How many ended tasks of one caller are kept with their results."""
+MOST_DROPPED: Final = 10_000
+"""How many tasks whose results were dropped are remembered."""
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ENDINGS: Final = {
     CancelReason.CLIENT: "The caller cancelled the task",
@@ -41,6 +49,12 @@ def now_text() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def most_ended(settings: TaskSettings, share: bytes | None) -> int | None:
+    """Return how many ended tasks are kept of one caller; None if only their bytes are limited."""
+    limit = settings.maximum_per_principal
+    return None if limit is None or share is None else max(MOST_ENDED, limit)
+
+
 def shutting_down(settings: TaskSettings) -> Overloaded:
     """Make the error for a task that comes too late."""
     return Overloaded("The server is shutting down; try again", settings.poll_interval_seconds)
@@ -55,7 +69,7 @@ def too_many_of_one(settings: TaskSettings) -> Overloaded:
     """Make the error for a task that exceeds the limit of its caller."""
     limit = settings.maximum_per_principal
     return Overloaded(
-        f"Too many tasks: one caller may have {limit}; try again when older ones have expired",
+        f"Too many tasks: one caller may have {limit} open; try again when one has ended",
         settings.poll_interval_seconds,
     )
 

@@ -181,6 +181,8 @@ class TaskService(ITaskListener):
             raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
         tool = self._catalogue.find(record.tool)
         request.exchange.subject = None if tool is None else tool.spec
+        if not record.open and record.outcome is None:
+            raise InvalidParams("The result of the task was dropped: newer results of its caller took its place")
         return record
 
     async def answer(self, request: Request, record: TaskRecord, answers: Mapping[str, bytes]) -> None:

@@ -75,6 +75,13 @@ def test_urls_of_http_clients_are_not_logged(pristine: None, capsys: pytest.Capt
     assert "secret" in capsys.readouterr().err
 
 
+def test_the_queue_of_tasks_logs_warnings_only(pristine: None) -> None:
+    """The library that runs tasks does not log each of them that goes back into the queue."""
+    start_logging("info", load_settings().log)
+    assert not logging.getLogger("pgqueuer").isEnabledFor(logging.INFO)
+    assert logging.getLogger("pgqueuer").isEnabledFor(logging.WARNING)
+
+
 def test_levels_of_single_loggers(pristine: None) -> None:
     """`log.levels` sets the level of single loggers, such as those of libraries."""
     settings = load_settings(flags={"log": {"levels": {"acme.library": "WARNING"}}})

@@ -14,6 +14,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import connect
 from axolotl_server.authentication.api_keys import hash_key
 from axolotl_server.messages import fair_share
+from axolotl_server.task_engines.task_states import ENDED_BYTES
 from tests.support.peers.session_client import EventReader
 from tests.support.peers.task_peers import EXTENSION
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, call, message, mirrored
@@ -159,17 +160,29 @@ async def test_few_calls_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_tasks() -> None:
-    """A principal with too many tasks is refused, others are not."""
-    async with callers(write, tasks={"maximum": 3, "maximum_per_principal": 2}) as (greedy, quiet, _):
+    """A principal with too many open tasks is refused, others are not; those that have ended do not count."""
+    release = asyncio.Event()
+
+    @tool(name="write", task_support="required")
+    async def wait(length: int) -> int:
+        """Wait."""
+        await release.wait()
+        return length
+
+    async with callers(wait, tasks={"maximum": 3, "maximum_per_principal": 2}) as (greedy, quiet, _):
         for _ in range(2):
             assert (await greedy.begin_task())["resultType"] == "task"
         refused = await greedy.begin_task()
         assert refused["isError"]
         assert refused["content"][0]["text"] == (
-            "Too many tasks: one caller may have 2; try again when older ones have expired"
+            "Too many tasks: one caller may have 2 open; try again when one has ended"
         )
         assert refused["_meta"]["reason"] == "overloaded"
         assert (await quiet.begin_task())["resultType"] == "task"
+        release.set()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await greedy.begin_task()).get("isError"):
+                pass
 
 
 async def test_large_arguments_of_tasks_are_limited_in_bytes() -> None:
@@ -208,11 +221,13 @@ async def test_results_of_tasks_are_limited_in_bytes() -> None:
                 pass
         return task_id
 
-    async with callers(write, tasks={"max_bytes": 6_500}) as (greedy, quiet, _):
+    async with callers(write, tasks={"max_bytes": 6_500 + 3 * ENDED_BYTES + 100}) as (greedy, quiet, _):
         kept = await finished(quiet, 1000)
         first, second, third = [await finished(greedy, 2000) for _ in range(3)]
         lost = await greedy.task("tasks/get", taskId=first)
-        assert lost["error"]["message"] == "Task not found: it has expired, or there is no task with that ID"
+        assert lost["error"]["message"] == (
+            "The result of the task was dropped: newer results of its caller took its place"
+        )
         for caller, task_id in ((greedy, second), (greedy, third), (quiet, kept)):
             assert (await caller.task("tasks/get", taskId=task_id))["result"]["status"] == "completed"
 
