@@ -138,7 +138,13 @@ Format = Annotated[ReportFormat, typer.Option("--format", help="The format of th
 
 LogLevel = Annotated[
     Level | None,
-    typer.Option("--log-level", "-l", case_sensitive=False, help="The lowest level of messages to log."),
+    typer.Option(
+        "--log-level",
+        "-l",
+        metavar="LEVEL",
+        case_sensitive=False,
+        help="The lowest level of messages to log: debug, info, warning or error.",
+    ),
 ]
 
 
