@@ -14,7 +14,7 @@ from axolotl_core.content import app_link
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
-from axolotl_server.settings.server import ServerSettings
+from axolotl_server.configuration.loading import LoadedSettings
 
 if TYPE_CHECKING:
     from axolotl_server.calls.binding import Binding
@@ -128,9 +128,9 @@ def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[F
             yield Finding(Severity.ERROR, problem, tool=tool.name)
 
 
-def unknown_tools(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
+def unknown_tools(loaded: LoadedSettings, names: Iterable[str]) -> Iterator[Finding]:
     """Find settings for tools that do not exist."""
-    for name, problem in settings_of_unknown_tools(settings, names):
+    for name, problem in settings_of_unknown_tools(loaded, names):
         yield Finding(Severity.WARNING, problem, tool=name)
 
 

@@ -119,6 +119,8 @@ class Roles(msgspec.Struct, frozen=True):
     result_store: IResultStore | None = None
     task_engine: ITaskEngine | None = None
     health_checks: tuple[IHealthCheck, ...] = ()
+    known_sets: tuple[str, ...] = ()
+    """The names of all tool sets, also of those that are not served."""
     offers: frozenset[str] = frozenset({"tools"})
     """The kinds of features that the server has, now or later."""
 
@@ -211,6 +213,7 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         task_engine=await _optional(container, "task_engine", ITaskEngine, lambda: None),
         audit_sinks=await _all_of(container, "audit_sinks"),
         health_checks=await _all_of(container, "health_checks"),
+        known_sets=tuple(toolset_names(container)),
         offers=offers,
     )
 
@@ -233,7 +236,7 @@ def faults_of(roles: Roles) -> list[str]:
 
 def toolset_names(container: containers.Container) -> list[str]:
     """Return the names of the tool sets of a container."""
-    return [name for name, _ in sources_of(container, "tools") if name is not None]
+    return [*dict.fromkeys(name for role in _FEATURES for name, _ in sources_of(container, role) if name)]
 
 
 def _items(sets: Sequence[FeatureSet]) -> tuple[Any, ...]:
@@ -292,7 +295,7 @@ async def _optional(container: Any, role: str, port: Any, default: Callable[[], 
 
 
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
-    known = [*dict.fromkeys(name for role in _FEATURES for name, _ in sources_of(container, role) if name)]
+    known = toolset_names(container)
     for name in chosen:
         if not any(is_within_toolset(toolset, (name,)) for toolset in known):
             near = nearest(name, known)

@@ -232,7 +232,8 @@ def test_warnings(cli: CommandLine) -> None:
         "Tool 'a name with spaces' does not describe its argument 'street.name'",
         "Tool 'a name with spaces' does not describe its argument 'town'",
         "Tool 'a name with spaces' is a plain function on the event loop: it blocks all other calls while it runs",
-        "Setting tools.a_name_with_spaces is for a tool that does not exist; did you mean 'a name with spaces'?",
+        "Setting tools.a_name_with_spaces is for a tool that does not exist; did you mean 'a name with spaces'? "
+        "(axolotl.toml:1)",
     ]
 
 
