@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -51,14 +51,7 @@ class _WithoutTypes:
 
 
 class _Command(_WithoutTypes, TyperCommand):
-    """Fails with the exception that is the object of its context, if there is one."""
-
-    def invoke(self, ctx: Any) -> Any:
-        return ctx.invoke(_fail, ctx.obj) if isinstance(ctx.obj, BaseException) else super().invoke(ctx)
-
-
-def _fail(error: BaseException) -> NoReturn:
-    raise error
+    """A command."""
 
 
 class _Group(_WithoutTypes, TyperGroup):

@@ -3,17 +3,13 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 
 from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerProcess
 from axolotl_cli.text import counted, enumeration, escape_controls, one_line, print_status
-
-if TYPE_CHECKING:
-    pass
-
 
 _MAX_NAMES: Final = 5
 _ERROR: Final = typer.style("Error:", fg="red", bold=True)
