@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import with_groups
 from axolotl_cli.text import report_findings
 
 _COMMANDS: Final = {
@@ -51,7 +52,7 @@ class _WithoutTypes:
 
 
 class _Command(_WithoutTypes, TyperCommand):
-    """A command."""
+    """A command with the help of all commands."""
 
 
 class _Group(_WithoutTypes, TyperGroup):
@@ -93,9 +94,11 @@ class _CommandTable(Mapping[str, Any]):
             found.info.cls = _Group
             for command in found.registered_commands:
                 command.cls = _Command
+                callback: Any = command.callback
+                command.callback = with_groups(callback)
             return get_group(found)
         single = typer.Typer(add_completion=False)
-        single.command(name, cls=_Command)(found)
+        single.command(name, cls=_Command)(with_groups(found))
         return get_command(single)
 
     def __iter__(self) -> Iterator[str]:
@@ -115,6 +118,8 @@ class _Commands(_Group):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.Exit:
+            raise
         except Exception as error:
             if not report_findings(error):
                 raise

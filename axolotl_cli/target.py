@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from axolotl_cli.arguments import FileOptions
+from axolotl_cli.options import FileOptions
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import EnvFile, read_env_file
 from axolotl_server.configuration.loading import load_settings

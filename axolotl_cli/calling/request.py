@@ -11,10 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.calling.dialogue import Dialogue
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import RemoteOptions
+from axolotl_cli.options import FileOptions, RemoteOptions
 from axolotl_cli.output import print_json
 from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
@@ -317,7 +316,7 @@ async def _hint(
         return None
     return (
         f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: {verdict.rule}). "
-        "Use --as SUBJECT with --role, --scope or --tenant, or set stdio.principal"
+        "Use --as with another principal, or set stdio.principal"
     )
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from axolotl_cli.arguments import FileOptions, Transport
 from axolotl_cli.clients.client import KnownClient
+from axolotl_cli.options import FileOptions, Transport
 from axolotl_cli.runtime import load_server_settings
 from axolotl_cli.serving.address import address_of
 from axolotl_cli.target import ChosenTarget, resolve_target

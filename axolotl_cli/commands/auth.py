@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target
+from axolotl_cli.options import AsJson, FileOptions, Target
 
 if TYPE_CHECKING:
     from axolotl_core.protocol.identity import Principal
@@ -77,9 +76,7 @@ def doctor(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Explain every problem, not only the first.")
     ] = False,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Check settings, issuers, keys, a token, a running server and the policy, and explain the first problem.
 
@@ -89,7 +86,7 @@ def doctor(
     from axolotl_cli.target import resolve_target
 
     token = _read_token(token_env, token_file)
-    chosen = resolve_target(target, None, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, None, files=files)
 
     async def work(host: "ServerHost") -> "list[tuple[AuthFinding, str]]":
         return await _diagnose(host, url, token)

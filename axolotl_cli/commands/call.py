@@ -5,24 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.completion import completing
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import (
     Answers,
     AsJson,
-    EnvFile,
-    Profile,
+    FileOptions,
     RemoteOptions,
-    ServerRevision,
-    ServerToken,
-    ServerUrl,
-    SettingsFile,
     ToolSets,
     Traceback,
     first_target,
 )
-from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
+from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -42,17 +36,10 @@ def call(
     ] = None,
     arguments: Arguments = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    server: RemoteOptions,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     answer: Answers = None,
     traceback: Traceback = False,
     as_json: AsJson = False,
@@ -63,11 +50,8 @@ def call(
     """
     from axolotl_cli.calling.request import Sender, as_text, read_arguments
 
-    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
-    principal = chosen_principal(subject, scope, role, tenant)
-    sender = Sender(
-        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
-    )
+    server.check(principal)
+    sender = Sender(context, server, toolset, files, principal, whole_tracebacks=traceback)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
@@ -87,17 +71,10 @@ def prompt(
     ] = None,
     arguments: Arguments = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    server: RemoteOptions,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     answer: Answers = None,
     traceback: Traceback = False,
     as_json: AsJson = False,
@@ -108,11 +85,8 @@ def prompt(
     """
     from axolotl_cli.calling.request import Sender, as_text, read_texts
 
-    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
-    principal = chosen_principal(subject, scope, role, tenant)
-    sender = Sender(
-        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
-    )
+    server.check(principal)
+    sender = Sender(context, server, toolset, files, principal, whole_tracebacks=traceback)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
@@ -133,17 +107,10 @@ def read(
         ),
     ] = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    server: RemoteOptions,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     answer: Answers = None,
     traceback: Traceback = False,
     as_json: AsJson = False,
@@ -154,11 +121,8 @@ def read(
     """
     from axolotl_cli.calling.request import Sender, as_text
 
-    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
-    principal = chosen_principal(subject, scope, role, tenant)
-    sender = Sender(
-        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
-    )
+    server.check(principal)
+    sender = Sender(context, server, toolset, files, principal, whole_tracebacks=traceback)
     [uri] = sender.split("URI", target, uri)
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:

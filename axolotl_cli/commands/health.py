@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, RemoteOptions, ServerToken, SettingsFile
+from axolotl_cli.options import AsJson, FileOptions, RemoteOptions
 from axolotl_cli.text import one_line
 
 
@@ -25,13 +24,13 @@ def health(
             "settings.",
         ),
     ] = None,
-    token_env: ServerToken = None,
+    token_env: Annotated[
+        str | None, typer.Option("--token-env", metavar="NAME", help="The environment variable with the token.")
+    ] = None,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="How long the whole check may take.")
     ] = 5.0,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """Check whether a running server is ready.
@@ -43,7 +42,7 @@ def health(
     from axolotl_cli.serving.health_probe import NoHealthRoute, Unreachable, ask_health, full_url, health_url
 
     try:
-        address = health_url(FileOptions(env_file, settings, profile)) if url is None else full_url(url)
+        address = health_url(files) if url is None else full_url(url)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     deadline = monotonic() + timeout

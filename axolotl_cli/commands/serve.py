@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.arguments import FileOptions, Transport
-from axolotl_cli.options import EnvFile, LogLevel, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets, Transport
 
 
 def serve(
@@ -25,9 +24,7 @@ def serve(
     ] = None,
     toolset: ToolSets = None,
     log_level: LogLevel = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     locked: Annotated[
         bool,
         typer.Option(
@@ -54,7 +51,6 @@ def serve(
         from axolotl_cli.serving.stdio import serve_over_stdio as serve_over
     else:
         from axolotl_cli.serving.http import serve_over_http as serve_over
-    files = FileOptions(env_file, settings, profile)
     serve_over(_demo() if demo else target, toolset, flags, files, is_locked=locked)
 
 

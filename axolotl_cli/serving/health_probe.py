@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from axolotl_cli.arguments import FileOptions
+from axolotl_cli.options import FileOptions
 
 
 def health_url(files: FileOptions) -> str:

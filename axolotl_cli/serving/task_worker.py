@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanag
 from functools import partial
 from typing import Any, Final
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run, serving
 from axolotl_cli.target import resolve_target
 from axolotl_core.calls.cancellation import CancelReason

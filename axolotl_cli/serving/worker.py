@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
 from axolotl_cli.serving.http import drain_seconds, started

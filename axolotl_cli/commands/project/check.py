@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.checking.findings import Finding
@@ -20,9 +19,7 @@ def check(
     target: Target = None,
     *,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -32,7 +29,7 @@ def check(
     """
     from axolotl_cli.target import resolve_target
 
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, toolset, files=files)
     trial = _try_to_start(chosen)
     findings = [*trial.findings, *_unknown_variables(chosen)]
     failed = any(strict or finding.severity == "error" for finding in findings)

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.options import (
     ClientName,
     EntryName,
     EntryTransport,
     EntryUrl,
     EntryVariables,
-    EnvFile,
-    Profile,
+    FileOptions,
     Scope,
-    SettingsFile,
     Target,
     TokenVariable,
     ToolSets,
@@ -63,9 +60,7 @@ def install(
     write: Annotated[bool, typer.Option("--write/--print", help="Change the file, or print the entry.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a different server of the same name.")] = False,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Add a server to the configuration of an MCP client; by default, only print the entry.
 
@@ -76,7 +71,6 @@ def install(
     from axolotl_cli.clients.entry import EntryRequest, Launcher, entry_for
 
     path = _path(client, scope, config, write)
-    files = FileOptions(env_file, settings, profile)
     with_uv = Launcher.UV_PROJECT if scope is Scope.PROJECT else Launcher.UV
     launcher = with_uv if uv else Launcher.PYTHON
     request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets, launcher)
@@ -178,16 +172,13 @@ def client_manifest(
     env: EntryVariables = None,
     with_secrets: WithSecrets = False,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Print the configuration for a client: how to start the server, or its URL."""
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.entry import EntryRequest, entry_for
     from axolotl_cli.output import print_json
 
-    files = FileOptions(env_file, settings, profile)
     request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets)
     print_json(entry_for(CLIENTS[ClientName.JSON], request).document)
 
@@ -229,9 +220,7 @@ def registry_manifest(
     repository: Annotated[
         str | None, typer.Option("--repository", metavar="URL", help="The source repository, on GitHub or GitLab.")
     ] = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Print the server.json for the MCP registry, with name, version and description from the settings."""
     from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
@@ -240,7 +229,7 @@ def registry_manifest(
     from axolotl_cli.target import resolve_target
 
     publication = Publication(name, package or (), argument or (), env or (), url, repository)
-    chosen = resolve_target(target, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, files=files)
     document = server_manifest(load_server_settings(chosen), publication)
     print_json(document)
     for proof in ownership_proofs(document):

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from axolotl_cli.commands.audit import audit
-from axolotl_core.errors import ConfigurationError
+from axolotl_cli.app import app
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.sqlite_store import SqliteStore
 from tests.cli.conftest import Answer
@@ -25,7 +24,7 @@ PATIENCE_SECONDS = 30.0
 
 
 def run(*words: str | Path) -> Answer:
-    result = CliRunner().invoke(audit, [str(word) for word in words], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["audit", *map(str, words)], catch_exceptions=False)
     return Answer(result.exit_code, result.stdout, result.stderr)
 
 
@@ -95,16 +94,14 @@ def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(log, 1, KEY)
     key_file = log.with_name("key")
     key_file.write_text(f"{KEY}\n")
-    with pytest.raises(ConfigurationError, match="--key-file"):
-        run("verify", log)
+    assert "--key-file" in run("verify", log).stderr
     assert run("verify", log, "--key-file", key_file).code == 0
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", str(key_file))
     assert run("verify", log).code == 0
     monkeypatch.delenv("AXOLOTL_AUDIT__KEY_FILE")
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", KEY)
     assert run("verify", log).code == 0
-    with pytest.raises(ConfigurationError, match="The key file: there is no such file"):
-        run("verify", log, "--key-file", log.with_name("absent"))
+    assert "The key file: there is no such file" in run("verify", log, "--key-file", log.with_name("absent")).stderr
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "another key, as long")
     assert run("verify", log).code == 1
 
@@ -266,8 +263,8 @@ def test_tail_refuses_times_that_are_none(log: Path) -> None:
 @pytest.mark.parametrize("command", ["verify", "tail"])
 def test_a_log_that_is_not_there(command: str, log: Path) -> None:
     """A log that cannot be read is a different error than a changed one."""
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        run(command, log)
+    answer = run(command, log)
+    assert (answer.code, "cannot be read" in answer.stderr) == (2, True)
 
 
 def test_verify_a_database(tmp_path: Path) -> None:
@@ -308,9 +305,9 @@ def following(log: Path) -> Iterator[Any]:
     """Follow a log in another process."""
     store = store_at(log, max_bytes=400)
     store.open()
-    program = "from axolotl_cli.commands.audit import audit; audit()"
+    program = "from axolotl_cli.app import app; app()"
     process = subprocess.Popen(
-        [sys.executable, "-c", program, "tail", "--follow", str(log)],
+        [sys.executable, "-c", program, "audit", "tail", "--follow", str(log)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

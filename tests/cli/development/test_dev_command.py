@@ -486,7 +486,7 @@ name = "development"
 def test_settings_for_production(processes: Processes, tmp_path: Path) -> None:
     """Development uses its profile, needs no token, exports nothing, shows calls, and acts as the chosen principal."""
     (tmp_path / "axolotl.toml").write_text(PRODUCTION, encoding="utf-8")
-    project = Project(processes, tmp_path, "--as", "ada", "--role", "staff")
+    project = Project(processes, tmp_path, "--as", '{"subject": "ada", "roles": ["staff"]}')
     banner = project.server.read_until(READY)
     assert banner.startswith("development serves 3 tools at ")
     project.url = banner.splitlines()[0].rpartition(" ")[2]
