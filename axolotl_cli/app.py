@@ -34,7 +34,6 @@ _COMMANDS: Final = {
     "audit": "audit:audit",
     "auth": "auth:auth",
     "config": "config:config",
-    "manifest": "project.install:manifest",
     "help": "help:show_help",
 }
 """The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""

@@ -184,15 +184,15 @@ LogLevel = Annotated[
 
 
 class ClientName(StrEnum):
-    """MCP clients whose configuration files are known; `json` stands for all others."""
+    """MCP clients whose configuration files are known; `json` stands for all others, `registry` for the registry."""
 
     CLAUDE_CODE = "claude-code"
     CLAUDE_DESKTOP = "claude-desktop"
     CURSOR = "cursor"
     VSCODE = "vscode"
     GEMINI_CLI = "gemini-cli"
-    GOOSE = "goose"
     JSON = "json"
+    REGISTRY = "registry"
 
 
 class Scope(StrEnum):

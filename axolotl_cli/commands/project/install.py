@@ -1,4 +1,4 @@
-"""`axolotl install` and `axolotl manifest`: a server in the configuration of clients and registries."""
+"""`axolotl install`: a server in the configuration of a client, or in the MCP registry."""
 
 import json
 import shlex
@@ -31,7 +31,8 @@ _Client = Annotated[
     typer.Argument(
         metavar="CLIENT",
         show_choices=False,
-        help="claude-code, claude-desktop, cursor, vscode, gemini-cli, goose, or json for any other client.",
+        help="claude-code, claude-desktop, cursor, vscode, gemini-cli, or json for any other client; registry for the "
+        "server.json of the MCP registry.",
     ),
 ]
 
@@ -50,6 +51,14 @@ def install(
     token_env: TokenVariable = None,
     env: EntryVariables = None,
     with_secrets: WithSecrets = False,
+    package: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--package",
+            metavar="KIND:NAME",
+            help="registry: a package with the server, pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
+        ),
+    ] = None,
     uv: _WithUv = False,
     scope: Annotated[
         Scope, typer.Option(help="Add it for you in all projects, or for everybody in this project.")
@@ -64,12 +73,15 @@ def install(
 ) -> None:
     """Add a server to the configuration of an MCP client; by default, only print the entry.
 
-    Everything else in the file stays as it is, including comments. A backup is kept.
+    Other servers and settings in the file stay as they are, and a backup is kept. A file with comments is not changed.
     """
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.config_file import ClientFile
     from axolotl_cli.clients.entry import EntryRequest, Launcher, entry_for
 
+    if client is ClientName.REGISTRY:
+        _print_for_registry(target, files, name=name, packages=package or [], env=env or [], url=url)
+        return
     path = _path(client, scope, config, write)
     with_uv = Launcher.UV_PROJECT if scope is Scope.PROJECT else Launcher.UV
     launcher = with_uv if uv else Launcher.PYTHON
@@ -88,11 +100,6 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
     from axolotl_cli.clients.client import CLIENTS, ConfigPaths
     from axolotl_core.errors import ConfigurationError
 
-    if write and CLIENTS[client].is_yaml:
-        raise ConfigurationError(
-            f"The file of {CLIENTS[client].title} is YAML, which this command does not change: leave out --write, and "
-            "add the printed entry yourself"
-        )
     if config is not None:
         return config.absolute()
     path = ConfigPaths.of_this_machine().find(client, scope)
@@ -111,8 +118,15 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
 
 def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEntry", *, force: bool) -> None:
     from axolotl_cli.clients.client import CLIENTS
+    from axolotl_cli.clients.config_file import InvalidConfigFile
+    from axolotl_cli.output import print_json
+    from axolotl_core.errors import ConfigurationError
 
-    text = file.with_entry(entry, force=force)
+    try:
+        text = file.with_entry(entry, force=force)
+    except InvalidConfigFile as error:
+        print_json(entry.document)
+        raise ConfigurationError(f"{file.path} was not changed: {error}; add the printed entry yourself") from None
     if text is None:
         typer.echo(f"{entry.name} is already in {path}; nothing was changed.")
         return
@@ -125,13 +139,8 @@ def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEnt
 
 
 def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEntry") -> None:
-    from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.output import print_json
 
-    if CLIENTS[client].is_yaml:
-        typer.echo(entry.yaml)
-        typer.echo(f"Add this to {path}, or run goose configure.", err=True)
-        return
     print_json(entry.document)
     if path is not None:
         typer.echo(f"Add this to {path}, or let --write do it.", err=True)
@@ -156,81 +165,15 @@ def _warn(scope: Scope, variables: list[str], uv: bool) -> None:
         typer.echo(f"{typer.style('Warning:', fg='yellow', bold=True)} {text}", err=True)
 
 
-manifest = typer.Typer(
-    name="manifest", no_args_is_help=True, help="Print files that describe a server to clients and registries."
-)
-
-
-@manifest.command("mcp.json")
-def client_manifest(
-    target: Target = None,
-    *,
-    name: EntryName = None,
-    transport: EntryTransport = None,
-    url: EntryUrl = None,
-    token_env: TokenVariable = None,
-    env: EntryVariables = None,
-    with_secrets: WithSecrets = False,
-    toolset: ToolSets = None,
-    files: FileOptions,
+def _print_for_registry(
+    target: str | None, files: FileOptions, *, name: str | None, packages: list[str], env: list[str], url: str | None
 ) -> None:
-    """Print the configuration for a client: how to start the server, or its URL."""
-    from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.entry import EntryRequest, entry_for
-    from axolotl_cli.output import print_json
-
-    request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets)
-    print_json(entry_for(CLIENTS[ClientName.JSON], request).document)
-
-
-_PackageVariables = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--env", metavar="NAME", help="An environment variable that users of a package have to set; can be repeated."
-    ),
-]
-
-
-@manifest.command("server.json")
-def registry_manifest(
-    target: Target = None,
-    *,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="NAME", help="The name in the registry, for example io.github.acme/greeter."),
-    ] = None,
-    package: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--package",
-            metavar="KIND:NAME",
-            help="A package with the server: pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
-        ),
-    ] = None,
-    argument: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--argument",
-            metavar="WORD",
-            help="An argument for the program in the package; can be repeated. Defaults to serve for an image.",
-        ),
-    ] = None,
-    env: _PackageVariables = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="The public URL of the server.")] = None,
-    repository: Annotated[
-        str | None, typer.Option("--repository", metavar="URL", help="The source repository, on GitHub or GitLab.")
-    ] = None,
-    files: FileOptions,
-) -> None:
-    """Print the server.json for the MCP registry, with name, version and description from the settings."""
-    from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
+    from axolotl_cli.clients.registry_manifest import server_manifest
     from axolotl_cli.output import print_json
     from axolotl_cli.runtime import load_server_settings
     from axolotl_cli.target import resolve_target
 
-    publication = Publication(name, package or (), argument or (), env or (), url, repository)
-    chosen = resolve_target(target, files=files)
-    document = server_manifest(load_server_settings(chosen), publication)
-    print_json(document)
-    for proof in ownership_proofs(document):
-        typer.echo(proof, err=True)
+    if not packages and url is None:
+        raise typer.BadParameter("a registry needs a way to get the server: add --package, --url or both")
+    settings = load_server_settings(resolve_target(target, files=files))
+    print_json(server_manifest(settings, name, packages, env, url))
