@@ -34,7 +34,6 @@ _COMMANDS: Final = {
     "audit": "audit:audit",
     "auth": "auth:auth",
     "config": "config:config",
-    "help": "help:show_help",
 }
 """The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""
 
@@ -59,10 +58,10 @@ class _Group(_WithoutTypes, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"No such command '{args[0]}'. {self.suggestion(args[0])}")
+            ctx.fail(f"No such command '{args[0]}'. {self._suggestion(args[0])}")
         return super().resolve_command(ctx, args)
 
-    def suggestion(self, word: str) -> str:
+    def _suggestion(self, word: str) -> str:
         """Name the nearest command, or one in a group, such as `policy explain` for `explain`."""
         from axolotl_core.names import nearest
 
@@ -72,7 +71,7 @@ class _Group(_WithoutTypes, TyperGroup):
             if close is not None:
                 near = [close] if close in commands else [path for path, one in inner.items() if one == close]
                 return f"Did you mean {' or '.join(map(repr, near))}?"
-        return "axolotl help lists all commands." if inner else f"The commands are {', '.join(commands)}."
+        return "axolotl -h lists all commands." if inner else f"The commands are {', '.join(commands)}."
 
 
 class _CommandTable(Mapping[str, Any]):

@@ -8,8 +8,6 @@ from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 import typer
 
-from axolotl_cli.completion import completing
-
 VARIABLES: Final = (
     "AXOLOTL_ENV_FILE",
     "AXOLOTL_LOCKED",
@@ -48,14 +46,12 @@ Target = Annotated[
 ]
 
 
-def first_target(kind: str, key: str = "name") -> Any:
-    """Describe the target of a command with more arguments after it; with a URL, it is the first of those."""
-    return typer.Argument(
-        metavar="TARGET",
-        help="The container, as for serve; - for the default target. Not used with --url.",
-        autocompletion=completing(kind, key, is_first=True),
-    )
-
+FirstTarget = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TARGET", help="The container, as for serve; - for the default target. Left out with --url."
+    ),
+]
 
 ToolSets = Annotated[
     list[str] | None,
@@ -161,11 +157,6 @@ Answers = Annotated[
         help="The answer to the question with this key, if it is asked; can be repeated. Other questions are asked at "
         "the terminal.",
     ),
-]
-
-Traceback = Annotated[
-    bool,
-    typer.Option("--traceback", help="Show all frames of tracebacks, not only those of your own code."),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

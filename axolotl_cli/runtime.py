@@ -155,7 +155,7 @@ def with_host(
     work: Callable[[ServerHost], Awaitable[T]],
     *,
     is_audited: bool = True,
-    whole_tracebacks: bool = True,
+    user_code_only: bool = False,
 ) -> T:
     """Start a server, do some work with it and stop it; meanwhile nothing is written to stdout.
 
@@ -163,7 +163,7 @@ def with_host(
     running.
     """
     with reserved_output():
-        start_logging(target.log_level, user_code_only=not whole_tracebacks)
+        start_logging(target.log_level, user_code_only=user_code_only)
         return run(_with_host(target.load(_without_stored_tasks, is_audited=is_audited), work))
 
 

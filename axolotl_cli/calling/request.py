@@ -197,10 +197,7 @@ class Sender:
         toolsets: Sequence[str] | None,
         files: FileOptions,
         principal: Principal | None,
-        *,
-        whole_tracebacks: bool = False,
     ) -> None:
-        self._whole_tracebacks = whole_tracebacks
         self._context = context
         self._remote = remote
         self._toolsets = toolsets
@@ -279,7 +276,7 @@ class Sender:
                 f"{self._target!r} is not a target: write - before it for the target in the settings file, as in "
                 f"axolotl {self._context.info_name} - {self._target}"
             )
-        return with_host(chosen, work, is_audited=False, whole_tracebacks=self._whole_tracebacks)
+        return with_host(chosen, work, is_audited=False, user_code_only=True)
 
     async def _converse(self, client: Client, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         params = {**params, "_meta": {LOG_LEVEL_KEY: "info"}}

@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from axolotl_cli.completion import completing
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import (
     Answers,
     AsJson,
     FileOptions,
+    FirstTarget,
     RemoteOptions,
     ToolSets,
-    Traceback,
-    first_target,
 )
 from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.text import one_line
@@ -29,11 +27,8 @@ Arguments: TypeAlias = Annotated[
 
 def call(
     context: typer.Context,
-    target: Annotated[str | None, first_target("tools")] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The name of the tool.", autocompletion=completing("tools")),
-    ] = None,
+    target: FirstTarget = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The name of the tool.")] = None,
     arguments: Arguments = None,
     *,
     server: RemoteOptions,
@@ -41,7 +36,6 @@ def call(
     toolset: ToolSets = None,
     files: FileOptions,
     answer: Answers = None,
-    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Call a tool and print its result.
@@ -51,7 +45,7 @@ def call(
     from axolotl_cli.calling.request import Sender, as_text, read_arguments
 
     server.check(principal)
-    sender = Sender(context, server, toolset, files, principal, whole_tracebacks=traceback)
+    sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
@@ -64,11 +58,8 @@ def call(
 
 def prompt(
     context: typer.Context,
-    target: Annotated[str | None, first_target("prompts")] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The name of the prompt.", autocompletion=completing("prompts")),
-    ] = None,
+    target: FirstTarget = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The name of the prompt.")] = None,
     arguments: Arguments = None,
     *,
     server: RemoteOptions,
@@ -76,7 +67,6 @@ def prompt(
     toolset: ToolSets = None,
     files: FileOptions,
     answer: Answers = None,
-    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Render a prompt and print its messages.
@@ -86,7 +76,7 @@ def prompt(
     from axolotl_cli.calling.request import Sender, as_text, read_texts
 
     server.check(principal)
-    sender = Sender(context, server, toolset, files, principal, whole_tracebacks=traceback)
+    sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
@@ -97,14 +87,9 @@ def prompt(
 
 def read(
     context: typer.Context,
-    target: Annotated[str | None, first_target("resources", "uri")] = None,
+    target: FirstTarget = None,
     uri: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="URI",
-            help="The URI of a resource, or one that matches a template.",
-            autocompletion=completing("resources", "uri"),
-        ),
+        str | None, typer.Argument(metavar="URI", help="The URI of a resource, or one that matches a template.")
     ] = None,
     *,
     server: RemoteOptions,
@@ -112,7 +97,6 @@ def read(
     toolset: ToolSets = None,
     files: FileOptions,
     answer: Answers = None,
-    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a resource and print its content.
@@ -122,7 +106,7 @@ def read(
     from axolotl_cli.calling.request import Sender, as_text
 
     server.check(principal)
-    sender = Sender(context, server, toolset, files, principal, whole_tracebacks=traceback)
+    sender = Sender(context, server, toolset, files, principal)
     [uri] = sender.split("URI", target, uri)
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
