@@ -145,7 +145,7 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
 
 
-def _without_stored_tasks(settings: ServerSettings) -> ServerSettings:
+def without_stored_tasks(settings: ServerSettings) -> ServerSettings:
     """Keep the tasks of a single command in memory: it waits for them, and runs no others."""
     return settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"url": None})})
 
@@ -164,7 +164,7 @@ def with_host(
     """
     with reserved_output():
         start_logging(target.log_level, user_code_only=user_code_only)
-        return run(_with_host(target.load(_without_stored_tasks, is_audited=is_audited), work))
+        return run(_with_host(target.load(without_stored_tasks, is_audited=is_audited), work))
 
 
 async def _with_host(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:

@@ -23,9 +23,9 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load and compile everything, and report errors and possible improvements.
+    """Start and stop the server, and report errors or possible improvements.
 
-    The exit code is 2 if there are errors.
+    Errors in the settings are reported before those of features. The exit code is 2 if there are errors.
     """
     from axolotl_cli.target import resolve_target
 
@@ -54,7 +54,7 @@ def _try_to_start(target: "ChosenTarget") -> "TrialStart":
 
     trial = TrialStart(target)
     with reserved_output():
-        start_logging("warning")
+        start_logging("error")
         run(trial.run())
     return trial
 
@@ -80,4 +80,4 @@ def _print_text(target: str, findings: "list[Finding]", counts: Mapping[str, int
     if findings:
         typer.echo()
     outcome = f"{number(errors, 'error')}, {number(len(findings) - errors, 'warning')}" if findings else "no problems"
-    typer.echo(f"{target}: {', '.join(counted(counts))}, {outcome}")
+    typer.echo(f"{target}: {', '.join([*(counted(counts) if counts else ()), outcome])}")
