@@ -16,7 +16,15 @@ from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobRes
 from axolotl_core.errors import ConfigurationError, DefinitionError
 from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, caller_place, instance_of, label_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import IFeature, Kind, check_attributes, open_parameters, type_arguments
+from axolotl_core.features.feature import (
+    UNSENDABLE,
+    IFeature,
+    Kind,
+    check_attributes,
+    open_parameters,
+    output_error,
+    type_arguments,
+)
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
@@ -59,6 +67,12 @@ class _AnyResource(IFeature):
     cache: CacheHint | None = None
     """How long clients may cache the contents; None for the server's settings."""
 
+    def _contents(self, output: ResourceOutput, context: ToolContext) -> ResourceContents:
+        try:
+            return contents_of(output, context.uri, self.mime_type)
+        except UNSENDABLE as error:
+            raise output_error(error, output, self) from None
+
 
 class IResource(_AnyResource):
     """A resource with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
@@ -82,7 +96,7 @@ class IResource(_AnyResource):
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(await self.read(context), context.uri, self.mime_type)
+        return self._contents(await self.read(context), context)
 
 
 class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
@@ -117,7 +131,7 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(await self.read(arguments, context), context.uri, self.mime_type)
+        return self._contents(await self.read(arguments, context), context)
 
 
 def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContents:

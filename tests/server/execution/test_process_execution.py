@@ -101,6 +101,15 @@ async def test_failures_are_those_of_any_tool(caplog: pytest.LogCaptureFixture) 
     assert "RecursionError" in caplog.text
 
 
+async def test_an_output_that_is_no_json(caplog: pytest.LogCaptureFixture) -> None:
+    """The log says what is wrong with the output, and where the tool is."""
+    async with connect(container_of(process_tools.average), settings=ONE) as client:
+        outcome = await client.call("average")
+    assert outcome.is_error
+    assert "process_tools.py:" in caplog.text
+    assert "which is not JSON: it is nan" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "ending"),
     [("leave", {"code": 7}, "with code 7"), ("segfault", {}, "by signal 11")],

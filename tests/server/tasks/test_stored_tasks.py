@@ -1,6 +1,7 @@
 """Servers with stored tasks: several replicas on one store, both designs, sealing and shutdown."""
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
@@ -52,6 +53,12 @@ def halve(part: int) -> int:
     return part // 2
 
 
+@tool(task_support="optional")
+def mean() -> float:
+    """Divide nothing by nothing."""
+    return math.nan
+
+
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of an empty store."""
@@ -91,6 +98,16 @@ async def test_a_worker_runs_what_a_replica_accepts(url: str, design: type[TaskP
         assert task["status"] == "working"
         text = text_of(await peer.outcome(task["taskId"]))
         assert text == "ada engines ['write'] ['admin'] {'team': [1]}"
+
+
+async def test_an_output_that_is_no_json(url: str, design: type[TaskPeer], caplog: pytest.LogCaptureFixture) -> None:
+    """A task whose output holds NaN fails as its call would."""
+    async with replica(url, mean) as server:
+        peer = await design.connect(server, ADA)
+        reply = await peer.outcome((await peer.start("mean"))["taskId"])
+    assert reply["result"]["isError"] is True
+    assert text_of(reply).startswith("Tool mean failed. Reference: ")
+    assert "which is not JSON: it is nan" in caplog.text
 
 
 async def test_every_replica_knows_a_task(url: str, design: type[TaskPeer]) -> None:

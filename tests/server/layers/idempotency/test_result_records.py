@@ -64,7 +64,6 @@ BLOCKS = (
 
 OUTPUTS: list[tuple[Any, Any]] = [
     (str, "text"),
-    (str, "half a pair: \ud800"),
     (None, None),
     (list[ImageContent], [BLOCKS[1]]),
     (ToolResult, ToolResult(BLOCKS, {"a": [1, None]}, meta={"m": "n"})),
