@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,13 @@ from axolotl_server.client.channel import InvalidReply, Message, SharedChannel, 
 
 _EXIT_SECONDS: Final = 5.0
 _KILL_SECONDS: Final = 2.0
+_INHERITED: Final = (
+    ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES")
+    + ("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE")
+    if sys.platform == "win32"
+    else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+)
+"""The variables that a server gets, as from the clients of the SDKs; others may be secrets, such as keys of clouds."""
 _ENDED: Final = "The server process closed its output before it answered"
 
 
@@ -88,12 +96,13 @@ class ProcessChannel(LineChannel):
 async def open_process_channel(
     command: Sequence[str], environment: Mapping[str, str] | None, directory: str | Path | None, max_message_bytes: int
 ) -> ProcessChannel:
-    """Start a process; raises OSError if that is not possible. `environment` is added to that of this process."""
+    """Start a process with a few variables of this one, and those in `environment`; raises OSError if it cannot start."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, **(environment or {})},
+        env={**inherited, **(environment or {})},
         cwd=directory,
         limit=max_message_bytes,
     )
