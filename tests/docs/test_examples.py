@@ -45,7 +45,9 @@ async def test_greeter() -> None:
         assert (await client.call("GREET", {"name": "Ada"})).text == "Hello, Ada!"
 
 
-@pytest.mark.parametrize("name", ["test_approving", "test_booking", "test_greeter", "test_handbook", "test_reviews", "test_shop"])
+@pytest.mark.parametrize(
+    "name", ["test_approving", "test_booking", "test_greeter", "test_handbook", "test_reviews", "test_shop"]
+)
 async def test_tests(name: str) -> None:
     """The tests on the pages pass."""
     tests = [value for key, value in vars(load(name)).items() if key.startswith("test_")]

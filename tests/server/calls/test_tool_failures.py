@@ -242,7 +242,9 @@ UNSENDABLE_OUTPUTS = [
     pytest.param(str, "half \ud800", HALF_PAIR, id="half a surrogate pair"),
     pytest.param(Any, ["\udcff"], HALF_PAIR, id="half a pair in any type"),
     pytest.param(ToolResult, ToolResult((TextContent("\ud800"),)), HALF_PAIR, id="half a pair in a block"),
-    pytest.param(Binary, Binary(data=b"\xff"), "bytes that are not UTF-8: set ser_json_bytes=", id="bytes that are no text"),
+    pytest.param(
+        Binary, Binary(data=b"\xff"), "bytes that are not UTF-8: set ser_json_bytes=", id="bytes that are no text"
+    ),
 ]
 
 
