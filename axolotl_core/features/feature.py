@@ -1,4 +1,4 @@
-"""`IFeature`, the base of tools, prompts and resources, type arguments of generic classes, and errors about outputs."""
+"""`IFeature`, the base of tools, prompts and resources, type arguments, and errors about outputs."""
 
 import inspect
 from abc import ABC, abstractmethod

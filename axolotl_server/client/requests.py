@@ -252,7 +252,7 @@ def is_asking(result: Mapping[str, Any]) -> bool:
     return result.get("resultType") == "input_required"
 
 
-def unanswered(problem: str, result: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> UnansweredQuestion:
+def unanswered(problem: str, result: Mapping[str, Any], given: Mapping[str, Any] = {}) -> UnansweredQuestion:
     """Make the error about questions without an answer, or with answers that the server did not accept."""
     asked = result.get("inputRequests", {})
     texts = [f"{problem}. Unanswered: {', '.join(asked)}"]

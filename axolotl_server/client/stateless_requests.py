@@ -71,7 +71,7 @@ class StatelessRequests(Requests):
             rounds += 1
             if rounds > MAX_ROUNDS:
                 problem = f"The server still asks after {MAX_ROUNDS} rounds, as it does after wrong answers"
-                raise unanswered(problem, result, given.get("inputResponses"))
+                raise unanswered(problem, result, given.get("inputResponses", {}))
             given = await answers_to(result, self._answer)
             result = await self.send(method, {**params, **given}, on_progress, on_log)
         return result

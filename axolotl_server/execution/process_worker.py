@@ -24,6 +24,7 @@ from axolotl_core.errors import MissingCapability, ToolError
 from axolotl_core.features.feature import UNSENDABLE, IFeature, output_error
 from axolotl_core.output import WriteOutput, bounded
 from axolotl_core.protocol.messages import LEVELS, LogLevel
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import encode, log_text
 from axolotl_core.questions.question import Question
 from axolotl_core.tools.tool import ITool
@@ -231,7 +232,7 @@ def _reported_error(error: ToolError) -> Outcome:
 
 def _too_large(feature: IFeature) -> Outcome:
     return _reported_error(
-        ToolError(f"Tool {feature.name} needs more memory than it may have", meta={"reason": "memory"})
+        ToolError(f"Tool {feature.name} needs more memory than it may have", meta=own_meta(reason="memory"))
     )
 
 

@@ -8,6 +8,7 @@ from axolotl_core.errors import InvalidParams
 from axolotl_core.extension import IExtension
 from axolotl_core.protocol.identity import Icon, Implementation
 from axolotl_core.protocol.messages import LEVELS
+from axolotl_core.protocol.result_keys import META_PREFIX
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyTool
@@ -28,7 +29,7 @@ SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
 
 _STATELESS_EXTENSIONS: Final = frozenset({SKILLS_EXTENSION, TASKS_EXTENSION})
 
-CONTRACT_KEY: Final = "axolotl/contract"
+CONTRACT_KEY: Final = f"{META_PREFIX}contract"
 """The member of `_meta` with the digest of the contract."""
 
 TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}

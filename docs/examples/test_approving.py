@@ -12,4 +12,4 @@ async def test_an_approved_call() -> None:
 async def test_a_refused_call() -> None:
     async with connect(Container(), answer=lambda inquiry: {"approve": False}) as client:
         outcome = await client.call("delete", {"project": "atlas", "password": "swordfish"})
-    assert outcome.meta["reason"] == "not_approved"
+    assert outcome.meta["axolotl/reason"] == "not_approved"

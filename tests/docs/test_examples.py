@@ -186,8 +186,8 @@ async def test_failing(caplog: pytest.LogCaptureFixture) -> None:
         later = await client.call("print_label", {"number": 7})
         hidden = await client.call("refund", {"number": 7})
     assert told.text == "There is no order 8; ask the customer for the number on the receipt."
-    assert own_meta(later.meta) == {"reason": "overloaded", "retryAfterMs": 2000}
-    reference = hidden.meta["reference"]
+    assert own_meta(later.meta) == {"axolotl/reason": "overloaded", "axolotl/retryAfterMs": 2000}
+    reference = hidden.meta["axolotl/reference"]
     assert re.fullmatch(r"[0-9a-f]{16}", reference)
     assert hidden.text == f"Tool refund failed. Reference: {reference}"
     assert reference in caplog.text

@@ -91,7 +91,7 @@ async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pyte
         with caplog.at_level(logging.ERROR, "axolotl"):
             result = (await peer.reply(peer.call("raising")))["result"]
         assert result["isError"] is True
-        reference = result["_meta"]["reference"]
+        reference = result["_meta"]["axolotl/reference"]
         assert result["content"][0]["text"] == f"Tool raising failed. Reference: {reference}"
         assert SECRET not in json.dumps(result)
         assert reference in caplog.text

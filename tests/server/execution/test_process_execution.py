@@ -122,7 +122,7 @@ async def test_a_crash_is_a_clean_error(name: str, arguments: dict[str, Any], en
             outcome = await client.call(name, arguments)
             assert outcome.is_error
             assert outcome.text == f"Tool {name} crashed: its process ended {ending}"
-            assert outcome.meta["reason"] == "crashed"
+            assert outcome.meta["axolotl/reason"] == "crashed"
         assert not (await client.call("whoami")).is_error
 
 
@@ -142,7 +142,7 @@ async def test_too_much_memory_is_a_clean_error() -> None:
     async with connect(container_of(process_tools.devour, process_tools.Mirror()), settings=settings) as client:
         outcome = await client.call("devour")
         assert outcome.is_error
-        assert outcome.meta["reason"] == "memory"
+        assert outcome.meta["axolotl/reason"] == "memory"
         assert not (await client.call("mirror", {"x": 1})).is_error
 
 
@@ -155,7 +155,7 @@ async def test_a_deadline_kills_the_process(name: str, tmp_path: Path) -> None:
         with Mailbox(tmp_path) as mailbox:
             while len(pids) < 2:  # a process that starts slowly has no time to begin
                 outcome = await client.call(name, {"path": mailbox.path})
-                assert outcome.meta["reason"] == "timeout"
+                assert outcome.meta["axolotl/reason"] == "timeout"
                 pids += mailbox.taken()
         await asyncio.gather(*map(gone, pids))
         assert host.assembly.processes.killed >= 2
@@ -236,7 +236,7 @@ async def test_a_process_is_killed_for_its_own_call_only() -> None:
         os.kill(pid, signal.SIGCONT)
         block_until(lambda: bool(crew._idle))  # the loop has not received the output yet
         host.handler.inflight.stop_all(CancelReason.TIMEOUT)
-        assert (await running).meta["reason"] == "timeout"
+        assert (await running).meta["axolotl/reason"] == "timeout"
         assert host.assembly.processes.killed == 0
         assert (await client.call("whoami")).structured["pid"] == pid
         await client.close()
@@ -247,7 +247,7 @@ async def test_crashes_do_not_pile_up_processes() -> None:
     async with ServerHost(container_of(process_tools.leave), flags=ONE) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("leave", {"code": 1}) for _ in range(10)))
-        assert all(outcome.meta["reason"] == "crashed" for outcome in outcomes)
+        assert all(outcome.meta["axolotl/reason"] == "crashed" for outcome in outcomes)
         crew = crew_of(host)
         await asyncio.wrap_future(crew.threads.submit(lambda: None))  # after everything that was started meanwhile
         assert len(crew) <= 1

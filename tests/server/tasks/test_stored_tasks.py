@@ -349,7 +349,7 @@ async def test_a_tool_that_must_not_restart(url: str) -> None:
             task_id = (await peer.start("job"))["taskId"]
             await job.started.wait()
         outcome = await peer.outcome(task_id)
-        assert outcome["result"]["_meta"]["reason"] == "shutdown"
+        assert outcome["result"]["_meta"]["axolotl/reason"] == "shutdown"
 
 
 async def test_nothing_is_stored_in_clear_text(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ async def test_a_circuit_breaker_counts_all_calls(engine: str | None) -> None:
         for _ in range(2):
             await peer.outcome((await peer.start("fetch"))["taskId"])
         direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "fetch", "arguments": {}})
-        assert direct["result"]["_meta"]["reason"] == "circuit_open"
+        assert direct["result"]["_meta"]["axolotl/reason"] == "circuit_open"
 
 
 async def test_a_limit_counts_all_calls_in_memory() -> None:
@@ -220,6 +220,6 @@ async def test_a_limit_counts_all_calls_in_memory() -> None:
         task_id = (await peer.start("job"))["taskId"]
         await job.started.wait()
         direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "job", "arguments": {}})
-        assert direct["result"]["_meta"]["reason"] == "overloaded"
+        assert direct["result"]["_meta"]["axolotl/reason"] == "overloaded"
         job.release.set()
         assert "done" in str(await peer.outcome(task_id))
