@@ -103,6 +103,11 @@ def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
         yield "has no description: a model will not know when to call it"
     for argument in _undescribed(spec.input_schema, spec.input_schema):
         yield f"does not describe its argument {argument!r}"
+    if _has_bytes(spec.output_schema):
+        yield (
+            "returns bytes, which are sent as text, so a call fails if they are not UTF-8: set "
+            'ser_json_bytes="base64" in the model_config of their model, or return a content block'
+        )
     yield from retry_hazards(spec.tool, spec.limits.execution)
     yield from _problems_of_execution(spec)
 
@@ -110,6 +115,12 @@ def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
 def _problems_of_execution(spec: FeatureSpec) -> Iterator[str]:
     if spec.limits.execution == "loop" and not spec.feature.suspends:
         yield "is a plain function on the event loop: it blocks all other calls while it runs"
+
+
+def _has_bytes(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        return schema.get("format") == "binary" or any(map(_has_bytes, schema.values()))
+    return isinstance(schema, list) and any(map(_has_bytes, schema))
 
 
 def _undescribed(

@@ -173,7 +173,7 @@ async def test_a_deadline_ends_one_process_of_the_group(tmp_path: Path) -> None:
         client = InProcessClient(host.handler)
         with Mailbox(tmp_path) as mailbox:
             outcome = await client.call("spin", {"path": mailbox.path})
-            assert outcome.meta["reason"] == "timeout"
+            assert outcome.meta["axolotl/reason"] == "timeout"
             victims = mailbox.taken()
         assert (await client.call("pid")).structured not in victims
         await client.close()
@@ -188,7 +188,7 @@ async def test_a_tool_may_have_fewer_than_its_group(tmp_path: Path, gate: Gate) 
             arguments = {"path": mailbox.path, "gate": gate.path}
             holding = asyncio.ensure_future(client.call("hold", arguments))
             pid = await mailbox.take()
-            assert "retryAfterMs" in (await client.call("hold", arguments)).meta
+            assert "axolotl/retryAfterMs" in (await client.call("hold", arguments)).meta
             assert (await client.call("pid")).structured != pid
         gate.open()
         assert (await holding).structured == pid
@@ -200,7 +200,7 @@ async def test_too_much_memory_does_not_affect_other_tools() -> None:
     limit = process_tools.MEMORY_BYTES
     async with served(tools.pid, process_tools.devour, members=["devour"], max_process_bytes=limit) as server:
         pid = await server.call("pid")
-        assert (await server.client.call("devour")).meta["reason"] == "memory"
+        assert (await server.client.call("devour")).meta["axolotl/reason"] == "memory"
         assert await server.call("pid") == pid
 
 

@@ -1,6 +1,7 @@
 """Tools for tool processes: good ones, and ones that only a separate process survives."""
 
 import asyncio
+import math
 import os
 import re
 import signal
@@ -48,6 +49,11 @@ def whoami(context: ToolContext) -> dict[str, Any]:
         "remaining": context.remaining_seconds,
         "meta": dict(context.meta),
     }
+
+
+@tool(execution="process")
+def average() -> float:
+    return math.nan
 
 
 @tool(execution="process")
