@@ -9,16 +9,11 @@ import typer
 
 from axolotl_cli.options import (
     ClientName,
-    EntryName,
-    EntryTransport,
-    EntryUrl,
-    EntryVariables,
     FileOptions,
     Scope,
     Target,
-    TokenVariable,
     ToolSets,
-    WithSecrets,
+    Transport,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +31,58 @@ _Client = Annotated[
     ),
 ]
 
+_Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The server's name in the client. Defaults to its own name."),
+]
+
+_Transport = Annotated[
+    Transport | None,
+    typer.Option(
+        "--transport",
+        "-t",
+        help="stdio if the client starts the server, http if it connects to a URL. Defaults to stdio, or to http with "
+        "--url.",
+    ),
+]
+
+_Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="HTTP: the URL of the server. Defaults to the address in its settings."),
+]
+
+_Variables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="stdio: an environment variable for the server; can be repeated. Without a value, the client takes it "
+        "from its own environment, or asks for it.",
+    ),
+]
+
+_TokenVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--token-env",
+        metavar="NAME",
+        help="HTTP: the environment variable with the token that the client sends; VS Code asks for the token instead.",
+    ),
+]
+
+_WithSecrets = Annotated[
+    bool, typer.Option("--with-secrets", help="Write values that look like secrets; otherwise they are refused.")
+]
+
+_Packages = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--package",
+        metavar="KIND:NAME",
+        help="registry: a package with the server, pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
+    ),
+]
+
 _WithUv = Annotated[
     bool, typer.Option("--uv", help="stdio: start the server with uv run, not with the Python of this environment.")
 ]
@@ -45,20 +92,13 @@ def install(
     client: _Client,
     target: Target = None,
     *,
-    name: EntryName = None,
-    transport: EntryTransport = None,
-    url: EntryUrl = None,
-    token_env: TokenVariable = None,
-    env: EntryVariables = None,
-    with_secrets: WithSecrets = False,
-    package: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--package",
-            metavar="KIND:NAME",
-            help="registry: a package with the server, pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
-        ),
-    ] = None,
+    name: _Name = None,
+    transport: _Transport = None,
+    url: _Url = None,
+    token_env: _TokenVariable = None,
+    env: _Variables = None,
+    with_secrets: _WithSecrets = False,
+    package: _Packages = None,
     uv: _WithUv = False,
     scope: Annotated[
         Scope, typer.Option(help="Add it for you in all projects, or for everybody in this project.")
