@@ -2,14 +2,13 @@
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 if TYPE_CHECKING:
-    from axolotl_core.features.spec import FeatureSpec
     from axolotl_server.calls.binding import Binding
     from axolotl_server.host import ServerHost
 
@@ -39,20 +38,20 @@ def _escape(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
 
 
-def counts_in(host: "ServerHost") -> dict[str, int]:
-    """Count the features of a server, by kind."""
+def features_of(host: "ServerHost") -> "dict[str, Sequence[Binding[Any]]]":
+    """Return the features of a server, by kind; the files of skills belong to their skill."""
     return {
-        "tool": len(host.catalogue.bindings()),
-        "prompt": len(host.prompts.bindings()),
-        "resource": _number_of(host.resources.bindings()),
-        "template": _number_of(host.templates.bindings()),
-        "skill": 0 if host.skills is None else len(host.skills.bindings()),
+        "tools": host.catalogue.bindings(),
+        "prompts": host.prompts.bindings(),
+        "resources": [one for one in host.resources.bindings() if one.spec.kind != "skill"],
+        "templates": [one for one in host.templates.bindings() if one.spec.kind != "skill"],
+        "skills": () if host.skills is None else host.skills.bindings(),
     }
 
 
-def _number_of(bindings: "Iterable[Binding[FeatureSpec]]") -> int:
-    """Count resources; the files of skills count as their skill."""
-    return sum(binding.spec.kind != "skill" for binding in bindings)
+def counts_in(host: "ServerHost") -> dict[str, int]:
+    """Count the features of a server, by kind."""
+    return {kind.removesuffix("s"): len(bindings) for kind, bindings in features_of(host).items()}
 
 
 def counted(counts: Mapping[str, int]) -> list[str]:

@@ -1,6 +1,6 @@
 """Descriptions of the features that a server offers, for `list` and `inspect`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from axolotl_cli.output import plain, seconds, show
-from axolotl_cli.text import counted
+from axolotl_cli.text import counted, features_of
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
 from axolotl_core.features.spec import ToolSpec
@@ -29,24 +29,15 @@ def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
     tools, prompts = _sets(host.roles.toolsets), _sets(host.roles.promptsets)
     resources = _sets(host.roles.resourcesets)
-    skills, found = _sets(host.roles.skillsets), _bindings(host)
+    skills, found = _sets(host.roles.skillsets), features_of(host)
     return {
         "tools": [{**_common(one, tools), **_tool(one.spec)} for one in found["tools"]],
-        "prompts": [{**_common(one, prompts), **_prompt(one.spec)} for one in found["prompts"]],
+        "prompts": [
+            {**_common(one, prompts), "arguments_schema": one.spec.feature.arguments_schema} for one in found["prompts"]
+        ],
         "resources": [{**_common(one, resources), **_resource(one.spec)} for one in found["resources"]],
         "templates": [{**_common(one, resources), **_template(one.spec)} for one in found["templates"]],
         "skills": [{**_common(one, skills), **_skill(one.spec)} for one in found["skills"]],
-    }
-
-
-def _bindings(host: ServerHost) -> Mapping[str, Sequence[Binding[Any]]]:
-    """Return the features of each kind; the files of skills are shown with their skill."""
-    return {
-        "tools": host.catalogue.bindings(),
-        "prompts": host.prompts.bindings(),
-        "resources": [one for one in host.resources.bindings() if one.spec.kind != "skill"],
-        "templates": [one for one in host.templates.bindings() if one.spec.kind != "skill"],
-        "skills": () if host.skills is None else host.skills.bindings(),
     }
 
 
@@ -55,7 +46,7 @@ async def describe_for(principal: Principal, host: ServerHost) -> Offer:
     authorization = host.catalogue.authorization
     if authorization is None:
         return describe(host)
-    visible, found = {}, _bindings(host)
+    visible, found = {}, features_of(host)
     for kind, features in describe(host).items():
         if kind == "skills" and host.skills is not None:
             allowed = [await host.skills.is_visible(binding, principal) for binding in found[kind]]
@@ -149,10 +140,6 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     app = app_link(spec.tool.app)
     page = None if app is None else app.resource_uri
     return {"input_schema": spec.input_schema, "output_schema": spec.output_schema, "app": page}
-
-
-def _prompt(spec: Any) -> dict[str, Any]:
-    return {"arguments_schema": spec.feature.arguments_schema}
 
 
 def _resource(spec: Any) -> dict[str, Any]:

@@ -34,7 +34,12 @@ def check(
     findings = [*trial.findings, *_unknown_variables(chosen)]
     failed = any(strict or finding.severity == "error" for finding in findings)
     if as_json:
-        _print_json(chosen.name, findings, failed)
+        from axolotl_cli.output import print_json
+
+        described = [
+            {key: value for key, value in asdict(one).items() if value is not None or key == "tool"} for one in findings
+        ]
+        print_json({"target": chosen.name, "ok": not failed, "findings": described})
     else:
         _print_text(chosen.name, findings, trial.counts)
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
@@ -57,17 +62,6 @@ def _try_to_start(target: "ChosenTarget") -> "TrialStart":
         start_logging("error")
         run(trial.run())
     return trial
-
-
-def _print_json(target: str, findings: "list[Finding]", failed: bool) -> None:
-    from axolotl_cli.output import print_json
-
-    print_json({"target": target, "ok": not failed, "findings": [_as_dict(finding) for finding in findings]})
-
-
-def _as_dict(finding: "Finding") -> dict[str, str | None]:
-    """Leave out empty fields except `tool`."""
-    return {key: value for key, value in asdict(finding).items() if value is not None or key == "tool"}
 
 
 def _print_text(target: str, findings: "list[Finding]", counts: Mapping[str, int]) -> None:
