@@ -17,9 +17,8 @@ pytestmark = pytest.mark.slow
 
 PLAIN = """
 import asyncio, json, sys
-from axolotl_server.hosting.container_imports import import_dependency_injector
 
-import_dependency_injector()  # as `axolotl serve` does; otherwise it imports FastAPI, which imports OpenTelemetry
+sys.modules["fastapi"] = None  # dependency_injector imports it where it is installed, and it imports OpenTelemetry
 
 from dependency_injector import containers, providers
 from axolotl_core import tool
