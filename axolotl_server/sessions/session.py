@@ -215,7 +215,7 @@ class Session(Connection):
         self.share = share
         """Whom it counts for in this process."""
         self.last_used = time.monotonic()
-        self._archive = None if store is None else Archive(store, hide_session_id(self.id.decode()))
+        self._archive = None if store is None else Archive(store, hide_session_id(self.name))
         self._retry_seconds = retry_seconds
         self.has_had_streams = False
         """Whether there was ever a stream, of which messages may be stored."""
@@ -228,6 +228,11 @@ class Session(Connection):
     @property
     def key(self) -> bytes:
         return self.id
+
+    @property
+    def name(self) -> str:
+        """The ID of the session, as stores of sessions get it."""
+        return self.id.decode("latin-1")
 
     @property
     def share_name(self) -> str | None:
@@ -254,10 +259,7 @@ class Session(Connection):
 
     def open_stream(self, response: EventStream, mark: str = "") -> SessionStream:
         """Begin a stream on a connection; its ID ends with the mark, which says who may resume it."""
-        retry_seconds = self._retry_seconds if self.polls else None
-        stream = SessionStream(self._archive, response, retry_seconds, self._drop, stream_id=new_stream_id(mark))
-        self._add_stream(stream)
-        return stream
+        return self._begin_stream(response, new_stream_id(mark))
 
     async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
         """Begin the stream for messages that belong to no request; refuse with 409 if one is connected already."""
@@ -310,11 +312,18 @@ class Session(Connection):
         if self._archive is not None:
             await self._archive.forget(stream.id)
 
-    def _add_stream(self, stream: SessionStream) -> None:
+    def _begin_stream(
+        self, response: EventStream | None, stream_id: str, *, outlives_process: bool = False
+    ) -> SessionStream:
+        retry_seconds = self._retry_seconds if self.polls else None
+        stream = SessionStream(
+            self._archive, response, retry_seconds, self._drop, stream_id=stream_id, outlives_process=outlives_process
+        )
         if self._archive is not None and self.share_name is not None and not self.has_had_streams:
             self._archive.count_for(self.share_name)
         self.has_had_streams = True
-        self._streams[stream.id] = stream
+        self._streams[stream_id] = stream
+        return stream
 
     def _drop(self, stream: SessionStream) -> None:
         self._streams.pop(stream.id, None)

@@ -20,7 +20,6 @@ from axolotl_core.sessions import (
     SessionChange,
     SessionRecord,
     SessionStoreError,
-    hide_session_id,
 )
 from axolotl_server.asgi.event_stream import EventStream
 from axolotl_server.asgi.http import HttpRefusal
@@ -28,7 +27,7 @@ from axolotl_server.handler import DefaultHandler
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog
-from axolotl_server.sessions.event_archive import STREAM_END, SharedArchive, parse_event_id
+from axolotl_server.sessions.event_archive import STREAM_END, parse_event_id
 from axolotl_server.sessions.session import IAttached, Session, SessionStream, new_stream_id
 from axolotl_server.sessions.stream_follower import StreamFollower
 
@@ -154,9 +153,9 @@ class SharedSession(Session):
         *,
         share: Share | None = None,
     ) -> None:
-        super().__init__(principal, None, retry_seconds, session_id, share=share)
-        if store is not None:
-            self._archive = SharedArchive(store, hide_session_id(self.name), self._event_stored)
+        super().__init__(principal, store, retry_seconds, session_id, share=share)
+        if self._archive is not None:
+            self._archive.on_stored = self._event_stored
         self._bus = bus
         self._stored: SessionRecord | None = None
         """The stored state of the session; None before it was stored."""
@@ -169,11 +168,6 @@ class SharedSession(Session):
         self.forward = self._outgoing.append
         # Questions of different processes must have different ids.
         self.next_id = itertools.count(1 + secrets.randbelow(_HIGHEST_FIRST_ID)).__next__
-
-    @property
-    def name(self) -> str:
-        """The ID of the session, as stores of sessions get it."""
-        return self.id.decode("latin-1")
 
     @property
     def share_name(self) -> str | None:
@@ -219,7 +213,7 @@ class SharedSession(Session):
 
     async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
         """Begin the stream for notifications; an earlier one of the same session ends, in any process."""
-        before, stream = self._get_stream, self._begin_stream(response, new_stream_id(mark))
+        before, stream = self._get_stream, self._begin_stream(response, new_stream_id(mark), outlives_process=True)
         try:
             await self._claim_notifications(stream.id)
         except BaseException:
@@ -286,8 +280,8 @@ class SharedSession(Session):
         super().close()
         for follower in self._followers:
             follower.drop_connection()
-        if isinstance(self._archive, SharedArchive):
-            self._archive.stop_reporting()
+        if self._archive is not None:
+            self._archive.on_stored = None
 
     async def _begin(self) -> bool:
         assert self.era is not None
@@ -327,21 +321,13 @@ class SharedSession(Session):
 
     async def _adopt_notifications(self, stream_id: str) -> None:
         """Continue a stream for notifications that another process began."""
-        stream = self._get_stream = self._begin_stream(None, stream_id)
+        stream = self._get_stream = self._begin_stream(None, stream_id, outlives_process=True)
         try:
             await self._claim_notifications(stream_id)
         except BaseException:  # the other process still has it, and the client may try again
             self._get_stream = None if self._get_stream is stream else self._get_stream
             self._drop(stream)
             raise
-
-    def _begin_stream(self, response: EventStream | None, stream_id: str) -> SessionStream:
-        retry_seconds = self._retry_seconds if self.polls else None
-        stream = SessionStream(
-            self._archive, response, retry_seconds, self._drop, stream_id=stream_id, outlives_process=True
-        )
-        self._add_stream(stream)
-        return stream
 
     def _hand_over_notifications(self, stream: SessionStream, stream_id: str) -> None:
         """Leave notifications to another process, which continues the stream or replaces it."""
