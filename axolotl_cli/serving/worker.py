@@ -24,12 +24,12 @@ from axolotl_cli.text import report_findings
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.asgi.http import PrincipalGate
 from axolotl_server.host import ServerHost
+from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.methods.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.stores.assembly import load_redis
 
 _log: Final = logging.getLogger("axolotl")
 

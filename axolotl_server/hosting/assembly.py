@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer, run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
@@ -26,8 +27,8 @@ from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.connection import IObserver
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.questions.sealing import StateSealer
-from axolotl_server.settings.server import ServerSettings
-from axolotl_server.stores.assembly import make_redis, make_result_store
+from axolotl_server.settings.server import RedisSettings, ServerSettings
+from axolotl_server.stores.memory_results import make_result_store
 
 if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
@@ -114,7 +115,13 @@ class ServerAssembly:
     @cached_property
     def redis(self) -> "RedisClient | None":
         """The connections to Redis, which all stores share."""
-        return make_redis(self.settings.redis)
+        redis = self.settings.redis
+        if redis.url is None:
+            return None
+        load_redis(redis)
+        from axolotl_server.stores.redis_client import RedisClient
+
+        return RedisClient(redis.url.get_secret_value(), prefix=redis.prefix, max_connections=redis.connections)
 
     @cached_property
     def quota_store(self) -> IQuotaStore | None:
@@ -323,3 +330,13 @@ class ServerAssembly:
         )
         handler.stream_guard = self.stream_guard
         return handler
+
+
+def load_redis(settings: RedisSettings) -> None:
+    """Import the Redis library if the settings need it: it takes a while, so do it before an event loop runs."""
+    if settings.url is None:
+        return
+    try:
+        import axolotl_server.stores.redis_client  # noqa: F401
+    except ImportError:
+        raise ConfigurationError.missing_extra("Setting redis.url", "redis") from None
