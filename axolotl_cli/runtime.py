@@ -18,7 +18,7 @@ from axolotl_cli.target import ChosenTarget
 from axolotl_server.configuration.loading import load_with_origins
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
-from axolotl_server.hosting.roles import resolve_settings
+from axolotl_server.hosting.role_resolution import resolve_settings
 from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")

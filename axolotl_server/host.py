@@ -25,7 +25,8 @@ from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
 from axolotl_server.hosting.role_mistakes import misspelled_roles
-from axolotl_server.hosting.roles import Roles, resolve_roles, resolve_settings
+from axolotl_server.hosting.role_resolution import resolve_roles, resolve_settings
+from axolotl_server.hosting.roles import Roles
 from axolotl_server.lifecycle.closing import close_resources
 from axolotl_server.lifecycle.log import contain_log_failures
 from axolotl_server.lifecycle.stop_signal import StopSignal
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 _CLOSING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
-    "tools": "registry",
+    "tools": "tool_registry",
     "prompts": "prompt_registry",
     "resources": "resource_registry",
 }
@@ -282,7 +283,7 @@ class ServerHost:
         """When the server stops, restore the registries, which may belong to the container."""
         roles = self.roles
         added: list[tuple[Registry[Any], Sequence[Any]]] = [
-            (roles.registry, roles.tools),
+            (roles.tool_registry, roles.tools),
             (roles.prompt_registry, roles.prompts),
             (roles.resource_registry, roles.resources),
         ]

@@ -32,7 +32,8 @@ from axolotl_server.configuration.loading import load_settings
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import load_container, start_resources
 from axolotl_server.hosting.role_mistakes import misspelled_roles
-from axolotl_server.hosting.roles import Roles, faults_of, make_roles, resolve_settings
+from axolotl_server.hosting.role_resolution import faults_of, make_roles, resolve_settings
+from axolotl_server.hosting.roles import Roles
 from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.settings.server import ServerSettings
 

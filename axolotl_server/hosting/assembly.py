@@ -201,8 +201,8 @@ class ServerAssembly:
     @cached_property
     def registry(self) -> ToolRegistry:
         """The tools."""
-        self.roles.registry.register_range(self.roles.tools)
-        return self.roles.registry
+        self.roles.tool_registry.register_range(self.roles.tools)
+        return self.roles.tool_registry
 
     @cached_property
     def prompt_registry(self) -> PromptRegistry:
