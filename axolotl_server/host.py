@@ -4,7 +4,7 @@ import inspect
 import logging
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -100,8 +100,9 @@ class ServerHost:
         self._toolsets = toolsets
         self._environment = environment
         self._is_audited = is_audited
-        self._undo = ExitStack()
-        self._closers: list[Callable[[], object]] = []
+        self._stack = AsyncExitStack()
+        self._served = AsyncExitStack()
+        """Closes the objects made to serve it, which are made last, but are needed until all tasks have ended."""
         self.stop_signal = StopSignal()
         """Whether the server should stop; the code that serves it watches this."""
 
@@ -112,6 +113,7 @@ class ServerHost:
         """
         contain_log_failures()
         try:
+            self._finally("resources of the container", self._close_resources)
             await start_resources(self._container)
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets)
@@ -129,34 +131,19 @@ class ServerHost:
             raise
 
     async def stop(self) -> None:
-        """Close everything, in this order. A step that fails is logged and does not keep the others from running.
+        """Close everything, the last made first. A step that fails is logged, and all others still run.
 
         All calls have been answered before, by the code that served them.
         """
-        steps: dict[str, Callable[[], object]] = {
-            "tasks": self.end_tasks,
-            "objects that calls used": self._close_scopes,
-            "the audit log": self._close_audit,
-            "telemetry": self._flush_telemetry,
-            "stores": self._close_stores,
-            "objects made to serve it": self._close_made,
-            "Redis": self._close_redis,
-            "threads and processes": self._close_workers,
-            "registries": self._undo.close,
-            "resources of the container": self._close_resources,
-        }
-        try:
-            while steps:
-                what = next(iter(steps))
-                await _close(what, steps.pop(what))
-        except BaseException:  # a cancellation, for example, which is not a reason to leave the rest open
-            for what, step in steps.items():
-                await _close(what, step)
-            raise
+        await self._stack.aclose()
 
     def on_stop(self, close: Callable[[], object]) -> None:
         """Close an object when the server stops, before the objects that it depends on."""
-        self._closers.append(close)
+        self._served.push_async_callback(_close, "objects made to serve it", close)
+
+    def _finally(self, what: str, close: Callable[[], object]) -> None:
+        """Close an object when the server stops, after all that are made later."""
+        self._stack.push_async_callback(_close, what, close)
 
     async def begin_tasks(self, *, works: bool | None = None) -> None:
         """Connect to the store of tasks, and run tasks from now on, if the settings say so."""
@@ -174,30 +161,12 @@ class ServerHost:
             await self.stop_signal.run_unless_urgent(self.assembly.tasks.close())
 
     async def _close_scopes(self) -> None:
-        if self._is_composed:
-            closer = self.assembly.inflight.scope_closer
-            await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
-
-    def _close_audit(self) -> None:
-        if self.audit is not None:
-            self.audit.close()
+        closer = self.assembly.inflight.scope_closer
+        await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
 
     async def _flush_telemetry(self) -> None:
-        if self.observation is not None:
-            await self.stop_signal.run_unless_urgent(self.observation.close())
-
-    async def _close_made(self) -> None:
-        while self._closers:
-            await _finish(self._closers.pop()())
-
-    async def _close_redis(self) -> None:
-        if self.redis is not None:
-            await self.redis.close()
-
-    def _close_workers(self) -> None:
-        if self._is_composed:
-            self.assembly.threads.close()
-            self.assembly.processes.close()
+        assert self.observation is not None
+        await self.stop_signal.run_unless_urgent(self.observation.close())
 
     async def _close_resources(self) -> None:
         limits = self.settings.limits if hasattr(self, "settings") else LimitSettings()
@@ -215,11 +184,7 @@ class ServerHost:
     @property
     def has_tasks(self) -> bool:
         """Whether tools run as tasks; few servers have made the objects for that."""
-        return self._is_composed and "tasks" in vars(self.assembly)
-
-    @property
-    def _is_composed(self) -> bool:
-        return hasattr(self, "assembly")
+        return hasattr(self, "assembly") and "tasks" in vars(self.assembly)
 
     async def _load_settings(self) -> ServerSettings:
         overrides = await resolve_settings(self._container)
@@ -233,15 +198,29 @@ class ServerHost:
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
         self._undo_registrations()
         assembly = self.assembly = ServerAssembly(self.settings, self.roles, has_principals=self.has_principals)
+        self._finally("processes", assembly.processes.close)
+        self._finally("threads", assembly.threads.close)
         self.redis = assembly.redis
+        if self.redis is not None:
+            self._finally("Redis", self.redis.close)
+        self._stack.push_async_exit(self._served)
+        self._finally("stores", self._close_stores)
+        self.observation = assembly.observation
+        if self.observation is not None:
+            self._finally("telemetry", self._flush_telemetry)
+        self.audit = assembly.audit
+        if self.audit is not None:
+            self._finally("the audit log", self.audit.close)
+        self._finally("objects that calls used", self._close_scopes)
+        self._finally("tasks", self.end_tasks)
         self.registry, self.catalogue, self.handler = assembly.registry, assembly.tools, assembly.handler
         self.prompts, self.resources, self.templates = assembly.prompts, assembly.resources, assembly.templates
-        self.audit, self.console, self.observation = assembly.audit, assembly.console, assembly.observation
+        self.console = assembly.console
         self._check_apps()
         self.skills = assembly.skills
         for catalogue in (self.catalogue, self.prompts, self.resources, self.templates, self.skills):
             if catalogue is not None:
-                self._undo.callback(catalogue.close)
+                self._finally("registries", catalogue.close)
         self._announce(assembly.subscriptions)
         self._watch_loop()
         if self.observation is not None:
@@ -252,7 +231,7 @@ class ServerHost:
         if seconds is not None:
             self.watchdog = Watchdog(seconds)
             self.watchdog.start()
-            self._undo.callback(self.watchdog.stop)
+            self._finally("the watchdog", self.watchdog.stop)
 
     def _observe(self, observation: "Observation") -> None:
         """Let the metrics read the numbers that the server keeps."""
@@ -272,8 +251,6 @@ class ServerHost:
 
     async def _close_stores(self) -> None:
         """Close the stores that were made here; the container closes its own."""
-        if not self._is_composed:
-            return
         if self.assembly.quota_store is not None and self.roles.quota_store is None:
             await self.assembly.quota_store.close()
         if self.roles.result_store is None:
@@ -289,15 +266,15 @@ class ServerHost:
         ]
         for registry, items in added:
             names = [name for name in map(registry.name_of, items) if name not in registry]
-            self._undo.callback(registry.unregister_range, names)
+            self._finally("registries", partial(registry.unregister_range, names))
 
     def _announce(self, subscriptions: Subscriptions) -> None:
         """Notify clients of all changes in the registries."""
         roles = self.roles
         for kind, registry in _LISTED.items():
             changed = partial(subscriptions.list_changed, kind)
-            self._undo.callback(getattr(roles, registry).on_change(changed))
-        self._undo.callback(roles.resource_registry.on_update(subscriptions.updated))
+            self._finally("registries", getattr(roles, registry).on_change(changed))
+        self._finally("registries", roles.resource_registry.on_update(subscriptions.updated))
 
     def _check_apps(self) -> None:
         """Check that the page of each tool exists."""
@@ -326,15 +303,12 @@ async def make_handler(
             host.handler.inflight.stop_all(CancelReason.SHUTDOWN)
 
 
-async def _close(what: str, step: Callable[[], object]) -> None:
+async def _close(what: str, close: Callable[[], object]) -> None:
     try:
-        await _finish(step())
+        outcome = close()
+        if inspect.isawaitable(outcome):
+            await outcome
     except ConfigurationError:
         return  # it could not be made, as the error of the start says
     except Exception:
         _log.exception("stopping: %s failed to close", what)
-
-
-async def _finish(outcome: Any) -> None:
-    if inspect.isawaitable(outcome):
-        await outcome
