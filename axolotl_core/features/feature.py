@@ -53,8 +53,7 @@ class IFeature(ABC):
     queue_timeout_seconds: float | None = None
     """How long a call may wait; None for the server's default."""
     pool: str | None = None
-    """The name of a share of the threads, or of a group of tool processes, for all features with the same `pool`. None
-    for a share or processes of its own."""
+    """The name of a share of the threads for all features with the same `pool`. None for a share of its own."""
     max_result_bytes: int | None = None
     """The maximum size of a result; None for the server's default."""
     scopes: frozenset[str] = frozenset()
