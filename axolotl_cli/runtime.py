@@ -128,8 +128,8 @@ async def serving(
     with host.stop_signal.listening(on_signal):
         try:
             set_log_level(host.settings.log_level, host.settings.log)
-            if host.audit is not None:
-                host.audit.trail.open()
+            if host.assembly.audit is not None:
+                host.assembly.audit.trail.open()
             if check is not None:
                 check(host)
             tune_garbage_collector()

@@ -42,11 +42,11 @@ def _escape(match: re.Match[str]) -> str:
 def counts_in(host: "ServerHost") -> dict[str, int]:
     """Count the features of a server, by kind."""
     return {
-        "tool": len(host.catalogue.bindings()),
-        "prompt": len(host.prompts.bindings()),
-        "resource": _number_of(host.resources.bindings()),
-        "template": _number_of(host.templates.bindings()),
-        "skill": 0 if host.skills is None else len(host.skills.bindings()),
+        "tool": len(host.assembly.tools.bindings()),
+        "prompt": len(host.assembly.prompts.bindings()),
+        "resource": _number_of(host.assembly.resources.bindings()),
+        "template": _number_of(host.assembly.templates.bindings()),
+        "skill": 0 if host.assembly.skills is None else len(host.assembly.skills.bindings()),
     }
 
 

@@ -18,9 +18,6 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
 from axolotl_server.configuration.loading import LoadedSettings, load_with_origins
 from axolotl_server.configuration.settings_file import FileSettings
-from axolotl_server.features.prompts import PromptCatalogue
-from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue
-from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
@@ -38,11 +35,7 @@ from axolotl_server.settings.server import ServerSettings, TelemetrySettings
 
 if TYPE_CHECKING:
     from axolotl_server.asgi.http import IAuthenticator
-    from axolotl_server.audit.assembly import Audit
-    from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
-    from axolotl_server.skills.skill_methods import SkillCatalogue
-    from axolotl_server.stores.redis_client import RedisClient
 
 _CLOSING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
@@ -64,17 +57,8 @@ class ServerHost:
     roles: Roles
     assembly: ServerAssembly
     registry: ToolRegistry
-    catalogue: ToolCatalogue
-    prompts: PromptCatalogue
-    resources: ResourceCatalogue
-    templates: TemplateCatalogue
-    skills: "SkillCatalogue | None" = None
     handler: DefaultHandler
-    audit: "Audit | None" = None
     watchdog: Watchdog | None = None
-    console: "Console | None" = None
-    observation: "Observation | None" = None
-    redis: "RedisClient | None" = None
     authenticator: "IAuthenticator | None" = None
     """Authenticates HTTP requests instead of the settings `auth`."""
     has_principals: bool = False
@@ -164,10 +148,6 @@ class ServerHost:
         closer = self.assembly.inflight.scope_closer
         await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
 
-    async def _flush_telemetry(self) -> None:
-        assert self.observation is not None
-        await self.stop_signal.run_unless_urgent(self.observation.close())
-
     async def _close_resources(self) -> None:
         limits = self.settings.limits if hasattr(self, "settings") else LimitSettings()
         await close_resources(self._container, limits.close_seconds)
@@ -200,31 +180,26 @@ class ServerHost:
         assembly = self.assembly = ServerAssembly(self.settings, self.roles, has_principals=self.has_principals)
         self._finally("processes", assembly.processes.close)
         self._finally("threads", assembly.threads.close)
-        self.redis = assembly.redis
-        if self.redis is not None:
-            self._finally("Redis", self.redis.close)
+        if assembly.redis is not None:
+            self._finally("Redis", assembly.redis.close)
         self._stack.push_async_exit(self._served)
         self._finally("stores", self._close_stores)
-        self.observation = assembly.observation
-        if self.observation is not None:
-            self._finally("telemetry", self._flush_telemetry)
-        self.audit = assembly.audit
-        if self.audit is not None:
-            self._finally("the audit log", self.audit.close)
+        observation = assembly.observation
+        if observation is not None:
+            self._finally("telemetry", lambda: self.stop_signal.run_unless_urgent(observation.close()))
+        if assembly.audit is not None:
+            self._finally("the audit log", assembly.audit.close)
         self._finally("objects that calls used", self._close_scopes)
         self._finally("tasks", self.end_tasks)
-        self.registry, self.catalogue, self.handler = assembly.registry, assembly.tools, assembly.handler
-        self.prompts, self.resources, self.templates = assembly.prompts, assembly.resources, assembly.templates
-        self.console = assembly.console
+        self.registry, self.handler = assembly.registry, assembly.handler
         self._check_apps()
-        self.skills = assembly.skills
-        for catalogue in (self.catalogue, self.prompts, self.resources, self.templates, self.skills):
+        for catalogue in (*assembly.catalogues, assembly.skills):
             if catalogue is not None:
                 self._finally("registries", catalogue.close)
         self._announce(assembly.subscriptions)
         self._watch_loop()
-        if self.observation is not None:
-            self._observe(self.observation)
+        if observation is not None:
+            self._observe(observation)
 
     def _watch_loop(self) -> None:
         seconds = self.settings.limits.loop_stall_seconds
@@ -281,7 +256,7 @@ class ServerHost:
         missing = [
             f"Tool {tool.name!r} names the page {link.resource_uri!r}, but there is no such resource"
             for tool in self.roles.tools
-            if (link := app_link(tool.app)) is not None and self.resources.find(link.resource_uri) is None
+            if (link := app_link(tool.app)) is not None and self.assembly.resources.find(link.resource_uri) is None
         ]
         if missing:
             raise ConfigurationError(*missing)

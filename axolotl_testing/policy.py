@@ -76,7 +76,7 @@ class Policy:
                 container, flags=flags, file=file, toolsets=file.toolset_names, environment={}, is_audited=False
             )
             async with host:
-                catalogues = (host.catalogue, host.prompts, host.resources, host.templates)
+                catalogues = host.assembly.catalogues
                 visible = [binding.spec for one in catalogues for binding in await one.visible_bindings(principal)]
                 specs = [binding.spec for one in catalogues for binding in one.bindings()]
                 counts = Counter(spec.name for spec in specs)
@@ -89,7 +89,7 @@ class Policy:
 
 
 async def _decision(host: ServerHost, principal: Principal, spec: FeatureSpec) -> Decision:
-    authorization = host.catalogue.authorization
+    authorization = host.assembly.tools.authorization
     if authorization is None:
         return Decision(True, "no policy", "authorization is off")
     return await authorization.decide(principal, spec)

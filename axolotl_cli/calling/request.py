@@ -286,7 +286,7 @@ def _is_not_target(word: str) -> bool:
 
 
 async def _bound_schema(host: ServerHost, name: str) -> Mapping[str, Any]:
-    binding = host.catalogue.find(name)
+    binding = host.assembly.tools.find(name)
     return {} if binding is None else binding.spec.input_schema
 
 

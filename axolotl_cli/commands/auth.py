@@ -127,10 +127,10 @@ async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "
 
     async def offer(principal: "Principal") -> str:
         seen = ", ".join(counted(counts(await describe_for(principal, host))))
-        authorization = host.catalogue.authorization
+        authorization = host.assembly.tools.authorization
         if authorization is None:
             return f"sees {seen}: authorization is off"
-        specs = [binding.spec for binding in host.catalogue.bindings()]
+        specs = [binding.spec for binding in host.assembly.tools.bindings()]
         rules = dict.fromkeys([(await authorization.decide(principal, spec)).rule for spec in specs])
         return f"sees {seen}; its tools are decided by: {', '.join(rules) or 'nothing'}"
 

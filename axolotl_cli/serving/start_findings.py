@@ -24,7 +24,7 @@ def warn_about_settings(host: ServerHost) -> None:
     for _, problem in settings_of_unknown_tools(host.settings, [tool.name for tool in host.roles.tools]):
         _log.warning("%s", problem)
     if host.settings.quotas.rules or host.settings.authorization.rules:
-        catalogues: list[Catalogue[Any, Any]] = [host.catalogue, host.prompts, host.resources, host.templates]
+        catalogues: list[Catalogue[Any, Any]] = [*host.assembly.catalogues]
         specs = [binding.spec for catalogue in catalogues for binding in catalogue.bindings()]
         for problem in idle_rules(host.assembly, specs):
             _log.warning("%s", problem)

@@ -115,8 +115,9 @@ class _Worker:
     def _print_calls(self) -> None:
         from axolotl_cli.serving.worker_report import log_call, print_call
 
-        if self._host.console is not None:
-            self._host.console.journal.listen(log_call if self._host.settings.log.format == "json" else print_call)
+        console = self._host.assembly.console
+        if console is not None:
+            console.journal.listen(log_call if self._host.settings.log.format == "json" else print_call)
 
     def _report(self, listener: socket.socket, is_first: bool) -> None:
         """Report that the worker serves; the first one sends the socket that it opened."""
@@ -154,8 +155,8 @@ class _Worker:
             case "ping":
                 self._channel.send({"type": "pong"})
             case "problem":
-                if self._host.console is not None:
-                    self._host.console.set_problem(message["problem"])
+                if self._host.assembly.console is not None:
+                    self._host.assembly.console.set_problem(message["problem"])
             case "retire":
                 self._retire(message["changed_lists"])
             case "stop":

@@ -42,23 +42,23 @@ def describe(host: ServerHost) -> Offer:
 def _bindings(host: ServerHost) -> Mapping[str, Sequence[Binding[Any]]]:
     """Return the features of each kind; the files of skills are shown with their skill."""
     return {
-        "tools": host.catalogue.bindings(),
-        "prompts": host.prompts.bindings(),
-        "resources": [one for one in host.resources.bindings() if one.spec.kind != "skill"],
-        "templates": [one for one in host.templates.bindings() if one.spec.kind != "skill"],
-        "skills": () if host.skills is None else host.skills.bindings(),
+        "tools": host.assembly.tools.bindings(),
+        "prompts": host.assembly.prompts.bindings(),
+        "resources": [one for one in host.assembly.resources.bindings() if one.spec.kind != "skill"],
+        "templates": [one for one in host.assembly.templates.bindings() if one.spec.kind != "skill"],
+        "skills": () if host.assembly.skills is None else host.assembly.skills.bindings(),
     }
 
 
 async def describe_for(principal: Principal, host: ServerHost) -> Offer:
     """Describe what a principal may use."""
-    authorization = host.catalogue.authorization
+    authorization = host.assembly.tools.authorization
     if authorization is None:
         return describe(host)
     visible, found = {}, _bindings(host)
     for kind, features in describe(host).items():
-        if kind == "skills" and host.skills is not None:
-            allowed = [await host.skills.is_visible(binding, principal) for binding in found[kind]]
+        if kind == "skills" and host.assembly.skills is not None:
+            allowed = [await host.assembly.skills.is_visible(binding, principal) for binding in found[kind]]
         else:
             allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
         visible[kind] = list(compress(features, allowed))

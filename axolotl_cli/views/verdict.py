@@ -65,7 +65,7 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
         "scopes": sorted(principal.scopes),
         "roles": sorted(principal.roles),
     }
-    authorization = host.catalogue.authorization
+    authorization = host.assembly.tools.authorization
     if authorization is None:
         return Verdict(caller, kind, spec.name, True, "authorization is off", "everyone may use everything", None, ())
     decision = await authorization.decide(principal, spec)
@@ -78,17 +78,17 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
 
 def _find(host: ServerHost, kind: str, name: str) -> Binding[Any] | None:
     if kind == "tool":
-        return host.catalogue.find(name)
+        return host.assembly.tools.find(name)
     if kind == "prompt":
-        return host.prompts.find(name)
-    found = host.resources.find(name) or host.templates.find_template(name)
+        return host.assembly.prompts.find(name)
+    found = host.assembly.resources.find(name) or host.assembly.templates.find_template(name)
     return found or next((one for one in _bindings(host, kind) if one.spec.feature.name == name), None)
 
 
 def _bindings(host: ServerHost, kind: str) -> list[Binding[Any]]:
     if kind in ("resource", "skill"):
-        return [*host.resources.bindings(), *host.templates.bindings()]
-    return [*(host.catalogue.bindings() if kind == "tool" else host.prompts.bindings())]
+        return [*host.assembly.resources.bindings(), *host.assembly.templates.bindings()]
+    return [*(host.assembly.tools.bindings() if kind == "tool" else host.assembly.prompts.bindings())]
 
 
 def _names(host: ServerHost, kind: str) -> set[str]:

@@ -236,6 +236,11 @@ class ServerAssembly:
         """The resource templates that are served."""
         return TemplateCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
 
+    @property
+    def catalogues(self) -> tuple[ToolCatalogue, PromptCatalogue, ResourceCatalogue, TemplateCatalogue]:
+        """All features that are served, except skills."""
+        return self.tools, self.prompts, self.resources, self.templates
+
     @cached_property
     def skills(self) -> "SkillCatalogue | None":
         """The skills that are served, if there are any."""
@@ -285,8 +290,7 @@ class ServerAssembly:
             return None
         from axolotl_server.authorization.guard import Guard
 
-        catalogues = (self.tools, self.prompts, self.resources, self.templates)
-        return Guard(self.authorization, self.feature_methods, catalogues)
+        return Guard(self.authorization, self.feature_methods, self.catalogues)
 
     @cached_property
     def stream_guard(self) -> "StreamGuard | None":
@@ -295,7 +299,7 @@ class ServerAssembly:
             return None
         from axolotl_server.authorization.guard import StreamGuard
 
-        return StreamGuard(self.authorization, (self.tools, self.prompts, self.resources, self.templates))
+        return StreamGuard(self.authorization, self.catalogues)
 
     @cached_property
     def watch(self) -> "ResourceWatch | None":

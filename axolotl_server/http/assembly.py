@@ -122,7 +122,7 @@ def _app_of(host: ServerHost) -> HttpApp:
     routes = _routes_of(host, health) | ({} if console is None else console.by_path())
     kind = _kind_of(host)
     routing = Routing(gate, routes)
-    app = kind(host.handler, host.settings, host.roles.event_store, routing, redis=host.redis)
+    app = kind(host.handler, host.settings, host.roles.event_store, routing, redis=host.assembly.redis)
     host.on_stop(app.sessions.close)
     if health is not None and app.sessions.shared:
         from axolotl_server.health import StoreCheck
@@ -130,8 +130,8 @@ def _app_of(host: ServerHost) -> HttpApp:
         health.add(StoreCheck("session_store", app.sessions.ping))
     if console is not None:
         console.sessions = app.sessions
-    if host.observation is not None:
-        host.observation.watch_refusals(app.refused)
+    if host.assembly.observation is not None:
+        host.assembly.observation.watch_refusals(app.refused)
     return app
 
 
@@ -145,11 +145,11 @@ def _kind_of(host: ServerHost) -> type[HttpApp]:
 
 
 def _console_of(host: ServerHost, gate: IAuthenticator | None) -> "ConsoleRoutes | None":
-    if host.console is None:
+    if host.assembly.console is None:
         return None
     from axolotl_server.console.routes import ConsoleRoutes
 
-    return ConsoleRoutes(host, host.console, gate)
+    return ConsoleRoutes(host, host.assembly.console, gate)
 
 
 def _health_of(host: ServerHost) -> "Health | None":
@@ -165,7 +165,7 @@ def _gate_of(host: ServerHost, health: "Health | None") -> IAuthenticator | None
         return host.authenticator
     from axolotl_server.authentication.assembly import make_gate
 
-    rejections = None if host.audit is None else host.audit.rejections
+    rejections = None if host.assembly.audit is None else host.assembly.audit.rejections
     made = make_gate(
         host.settings.auth,
         host.roles.token_verifier,
@@ -190,8 +190,8 @@ def _watch_verifier(made: "MadeGate", health: "Health") -> None:
 
 def _routes_of(host: ServerHost, health: "Health | None") -> dict[str, Route]:
     routes: dict[str, Route] = {}
-    if host.observation is not None and host.observation.page is not None:
-        routes[host.settings.metrics.path] = Route(host.observation.page.serve, is_open=True)
+    if host.assembly.observation is not None and host.assembly.observation.page is not None:
+        routes[host.settings.metrics.path] = Route(host.assembly.observation.page.serve, is_open=True)
     if is_authenticated(host):
         from axolotl_server.authentication.gate import metadata_routes
 

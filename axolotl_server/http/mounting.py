@@ -124,8 +124,8 @@ class MountedApp:
         if self._principal is not None:
             host.authenticator, host.has_principals = HostGate(self._principal), True
         async with host:
-            if host.audit is not None:
-                host.audit.trail.open()
+            if host.assembly.audit is not None:
+                host.assembly.audit.trail.open()
             self._check(host)
             self._app = self._make(host)
             try:

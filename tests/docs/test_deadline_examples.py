@@ -30,7 +30,7 @@ async def test_deadlines(name: str, arguments: dict[str, Any]) -> None:
 async def test_limits_of_the_examples() -> None:
     """The limits are those on the page."""
     async with ServerHost(importlib.import_module("deadlines").Container()) as host:
-        limits = {binding.spec.name: binding.spec.limits for binding in host.catalogue.bindings()}
+        limits = {binding.spec.name: binding.spec.limits for binding in host.assembly.tools.bindings()}
     assert (limits["index_archive"].timeout_seconds, limits["index_archive"].max_timeout_seconds) == (10, 300)
     assert limits["write_report"].pool == "reports"
     assert limits["ask_the_mainframe"].queue_limit == 20

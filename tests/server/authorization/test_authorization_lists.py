@@ -145,7 +145,7 @@ async def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DefaultAuthorizer, "judge", count)
     flags = {"authorization": {"rules": [*GUESTS["rules"], *THIRD["rules"]]}}
     async with ServerHost(offering(tools=NUMBERED), flags=flags) as host:
-        catalogue, era = host.catalogue, era_of(host)
+        catalogue, era = host.assembly.tools, era_of(host)
         first = await catalogue.page(era, None, ADA)
         for principal in (ADA, Principal("bob"), ANONYMOUS, Principal("eve", "acme", frozenset({"x"}))):
             assert await catalogue.page(era, None, principal) is first
@@ -161,7 +161,7 @@ async def test_scopes_tell_readers_apart() -> None:
     plain, scoped = NUMBERED[0], tool(name="scoped", scopes=frozenset({"x"}))(look.function)
     async with ServerHost(offering(tools=[plain, scoped]), flags={"authorization": {"default": "allow"}}) as host:
         for scopes, expected in (({"y"}, 1), ({"x"}, 2), ({"y"}, 1), ({"x", "y"}, 2)):
-            page = await host.catalogue.page(era_of(host), None, Principal("ada", scopes=frozenset(scopes)))
+            page = await host.assembly.tools.page(era_of(host), None, Principal("ada", scopes=frozenset(scopes)))
             assert len(json.loads(page)["tools"]) == expected
 
 
@@ -173,7 +173,7 @@ async def test_the_page_cache_is_bounded() -> None:
     ]
     flags = {"authorization": {"rules": rules}, "protocol": {"page_size": 2}}
     async with ServerHost(offering(tools=NUMBERED), flags=flags) as host:
-        catalogue, era = host.catalogue, era_of(host)
+        catalogue, era = host.assembly.tools, era_of(host)
         for number in range(300):
             roles = frozenset(one.name for place, one in enumerate(NUMBERED) if number >> place % 9 & 1)
             page = await catalogue.page(era, None, Principal(str(number), roles=roles))
@@ -214,10 +214,10 @@ async def test_without_a_policy_nothing_changes() -> None:
         assert (await speaker.ask("tools/list"))["result"]["cacheScope"] == "public"
     async with ServerHost(offering(tools=NUMBERED)) as host:
         era = era_of(host)
-        assert await host.catalogue.page(era, None, ADA) is await host.catalogue.page(era, None, ANONYMOUS)
+        assert await host.assembly.tools.page(era, None, ADA) is await host.assembly.tools.page(era, None, ANONYMOUS)
         for place in range(1, 20):
-            await host.catalogue.page(era, encode_cursor("tools", place), ADA)
-        assert len(host.catalogue._shown[0].pages) == 1, "pages that nobody would ask for are not kept"
+            await host.assembly.tools.page(era, encode_cursor("tools", place), ADA)
+        assert len(host.assembly.tools._shown[0].pages) == 1, "pages that nobody would ask for are not kept"
 
 
 @pytest.mark.parametrize("execution", ["loop", "thread"])
