@@ -27,7 +27,7 @@ from axolotl_core.content import (
     is_structured,
 )
 from axolotl_core.errors import ResultTooLarge
-from axolotl_core.protocol.wire import encode, json_text
+from axolotl_core.protocol.wire import encode, json_text, json_writer
 
 _CHUNK: Final = 64 * 1024
 _LONG_TEXT: Final = 1000
@@ -214,7 +214,7 @@ def _text_size(text: str, max_bytes: int) -> int:
         chunk = text[start : start + _CHUNK]
         try:
             size += len(encode(chunk)) - 2
-        except UnicodeEncodeError:  # lone surrogates are replaced
+        except UnicodeEncodeError:  # lone surrogates are refused later
             size += len(chunk)
         if size > max_bytes:
             break
@@ -273,13 +273,13 @@ def output_writer(output_model: Any, adapter: Callable[[], TypeAdapter[Any]]) ->
     if not is_structured(output_model):
         return lambda output: _write(_whole(_result_of(output)))
     declared, found = output_model, adapter()
-    check, to_json = found.validator.validate_python, found.serializer.to_json
+    check, to_json = found.validator.validate_python, json_writer(found)
 
     def write(output: Any) -> bytes:
         if isinstance(output, ToolResult) and type(output) is not declared:
             return _write(_whole(output))
         checked = output if type(output) is declared else check(output)
-        return _write(_Structured(to_json(checked, by_alias=True)))
+        return _write(_Structured(to_json(checked)))
 
     return write
 
@@ -319,7 +319,7 @@ def _result_of(output: Any) -> ToolResult:
     if isinstance(output, ToolResult):
         return output
     if isinstance(output, str):
-        return ToolResult((TextContent(_encodable(output)),))
+        return ToolResult((TextContent(output),))
     if output is None:
         return ToolResult()
     if isinstance(output, BLOCKS):
@@ -328,7 +328,3 @@ def _result_of(output: Any) -> ToolResult:
         return ToolResult(output)
     text = json_text(output).decode()
     return ToolResult((TextContent(text),), output if isinstance(output, Mapping | BaseModel) else UNSET)
-
-
-def _encodable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -9,6 +9,7 @@ import msgspec
 
 from axolotl_core.errors import MethodNotFound
 from axolotl_core.protocol.messages import PROTOCOL_PREFIX
+from axolotl_core.protocol.result_keys import META_PREFIX
 from axolotl_server.client.client import Client
 from axolotl_server.client.outcomes import CallOutcome, PromptOutcome, RemoteError, ResourceOutcome
 
@@ -22,7 +23,7 @@ _CHANGING: Final = (
 )
 """Patterns of texts that change with each run, and what they become."""
 
-_REPLACED: Final = {"reference": "<reference>", "taskId": "<id>"}
+_REPLACED: Final = {"reference": "<reference>", f"{META_PREFIX}reference": "<reference>", "taskId": "<id>"}
 """Members whose values change with each run."""
 
 

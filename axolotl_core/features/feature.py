@@ -1,11 +1,14 @@
-"""`IFeature`, the base of tools, prompts and resources, and type arguments of generic classes."""
+"""`IFeature`, the base of tools, prompts and resources, type arguments, and errors about outputs."""
 
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
@@ -26,6 +29,16 @@ Execution: TypeAlias = Literal["loop", "thread", "process"]
 
 Kind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "completion", "extension"]
 """The kind of a feature. A resource from a template is a `resource`, too, and a file of a skill is a `skill`."""
+
+_MOST_MISTAKES: Final = 3
+_REMEDIES: Final[Mapping[str, str]] = {
+    "surrogates not allowed": "a text has half of a surrogate pair, which is not a character: replace it, for example "
+    'with text.encode("utf-8", "replace").decode()',
+    "invalid utf-8 sequence": 'it holds bytes that are not UTF-8: set ser_json_bytes="base64" in the '
+    "model_config of their model, or return a content block",
+}
+UNSENDABLE: Final = (ValidationError, PydanticSerializationError, UnicodeEncodeError)
+"""What encoding an output raises if it does not fit its type, or is not JSON."""
 
 
 class IFeature(ABC):
@@ -258,3 +271,18 @@ def _substituted(argument: Any, values: Mapping[Any, Any]) -> Any:
     if isinstance(argument, TypeVar):
         return values.get(argument, argument)
     return argument[tuple(values.get(parameter, parameter) for parameter in parameters)]
+
+
+def output_error(error: ValueError, output: Any, feature: Any) -> OutputError:
+    """Say which part of an output does not fit; the values, which may be secret, are left out."""
+    returned, declared = type(output).__qualname__, getattr(feature, "output_model", None)
+    if not isinstance(error, ValidationError):
+        why = next((remedy for text, remedy in _REMEDIES.items() if text in str(error)), str(error))
+        return OutputError(f"it returned {returned}{place_of(feature)}, which is not JSON: {why}")
+    mistakes = error.errors(include_url=False, include_context=False, include_input=False)
+    texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in mistakes[:_MOST_MISTAKES]]
+    expected = declared.__qualname__ if isinstance(declared, type) else str(declared)
+    return OutputError(
+        f"it returned {returned}{place_of(feature)}, which does not fit its output type {expected}: "
+        + "; ".join(text.removeprefix(": ") for text in texts)
+    )

@@ -17,11 +17,13 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, instance_of, label_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
 from axolotl_core.features.feature import (
+    UNSENDABLE,
     IFeature,
     Kind,
     check_attributes,
     check_awaited,
     open_parameters,
+    output_error,
     refuse_missing_arguments,
     type_arguments,
 )
@@ -67,6 +69,12 @@ class _AnyResource(IFeature):
     cache: CacheHint | None = None
     """How long clients may cache the contents; None for the server's settings."""
 
+    def _contents(self, output: ResourceOutput, context: ToolContext) -> ResourceContents:
+        try:
+            return contents_of(output, context.uri, self.mime_type)
+        except UNSENDABLE as error:
+            raise output_error(error, output, self) from None
+
 
 class IResource(_AnyResource):
     """A resource with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
@@ -90,7 +98,7 @@ class IResource(_AnyResource):
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(check_awaited(self, await self.read(context)), context.uri, self.mime_type)
+        return self._contents(check_awaited(self, await self.read(context)), context)
 
 
 class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
@@ -122,7 +130,7 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(check_awaited(self, await self.read(arguments, context)), context.uri, self.mime_type)
+        return self._contents(check_awaited(self, await self.read(arguments, context)), context)
 
 
 def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContents:

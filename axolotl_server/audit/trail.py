@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from axolotl_core.errors import ConfigurationError, Refused, ToolError
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.audit.records import Record, plain_record, timestamp
 from axolotl_server.audit.sinks import IRecordSink
 from axolotl_server.lifecycle.outage_log import OutageLog
@@ -281,13 +282,13 @@ class AuditTrail:
             raise self._refusal()
         raise ToolError(
             "The call was executed but could not be recorded, so its result is withheld",
-            meta={"reason": "audit_failed"},
+            meta=own_meta(reason="audit_failed"),
         )
 
     def _refusal(self) -> Refused:
         return Refused(
             "The call was not executed, because it could not be recorded; try again",
-            meta={"reason": "audit_unavailable", "retryAfterMs": round(self._retry_seconds * 1000)},
+            meta=own_meta(reason="audit_unavailable", retryAfterMs=round(self._retry_seconds * 1000)),
         )
 
 

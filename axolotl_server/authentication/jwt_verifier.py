@@ -15,7 +15,7 @@ from jwt.exceptions import (
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authentication.claims import ClaimReader
+from axolotl_server.authentication.claims import ClaimReader, check_kind
 from axolotl_server.settings.authentication import AuthSettings
 
 _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
@@ -27,29 +27,6 @@ _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
     (PyJWTError, "the token is not a valid JWT"),
 )
 """Texts of our own for clients, because the library's may contain the token."""
-
-
-_ACCESS_TOKEN_TYPES: Final = frozenset({"at+jwt", "application/at+jwt"})
-_PLAIN_TYPES: Final = frozenset({"jwt", "application/jwt"})
-_OTHER_TOKEN_USES: Final = frozenset({"id", "refresh", "offline", "logout"})
-"""Values of `typ` and `token_use` in the claims of tokens that are not access tokens, of Keycloak and Cognito."""
-_ID_TOKEN_CLAIMS: Final = frozenset({"at_hash", "c_hash"})
-
-
-def _check_type(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
-    """Check that a token is an access token, as far as it says so; raises InvalidToken if it is another kind.
-
-    An access token has the type `at+jwt` (RFC 9068). Many issuers send `JWT` or nothing; then the claims must not be
-    those of an ID token or a refresh token.
-    """
-    kind = header.get("typ")
-    if isinstance(kind, str) and kind.lower() in _ACCESS_TOKEN_TYPES:
-        return
-    if kind is not None and not (isinstance(kind, str) and kind.lower() in _PLAIN_TYPES):
-        raise InvalidToken("the type of the token is not that of an access token")
-    uses = {str(claims.get(name)).lower() for name in ("typ", "token_use")}
-    if not uses.isdisjoint(_OTHER_TOKEN_USES) or not _ID_TOKEN_CLAIMS.isdisjoint(claims):
-        raise InvalidToken("the token is an ID token or a refresh token: send an access token")
 
 
 class IKeys(Protocol):
@@ -110,7 +87,7 @@ class JwtVerifier(ITokenVerifier):
         except PyJWTError as error:
             reason = next(text for kind, text in _REASONS if isinstance(error, kind))
             raise InvalidToken(reason) from None
-        _check_type(header, claims)
+        check_kind(claims, header.get("typ"))
         self._claims.check_audience(claims)
         return self._claims.principal(claims, issuer)
 

@@ -21,6 +21,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.features.completion import CompletionFeature
 from axolotl_server.lifecycle.time_limit import answer_within
@@ -203,10 +204,10 @@ def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
     """Make the error for a denial; it does not tell the reason."""
     what = f"{spec.kind.title()} {spec.name}"
     if isinstance(decision, Undecided):
-        meta = {"reason": "forbidden", "reference": decision.reference}
+        meta = own_meta(reason="forbidden", reference=decision.reference)
         text = f"{what} is forbidden, because the authorizer failed. Reference: {decision.reference}"
         return with_decision(Forbidden(text, meta=meta), decision)
-    return with_decision(Forbidden(f"{what} is forbidden for you", meta={"reason": "forbidden"}), decision)
+    return with_decision(Forbidden(f"{what} is forbidden for you", meta=own_meta(reason="forbidden")), decision)
 
 
 def subject_of(spec: FeatureSpec) -> FeatureSpec:

@@ -14,6 +14,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import with_decision
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import encode
 from axolotl_server.authorization.authorization import (
     Authorization,
@@ -137,7 +138,7 @@ class Guard:
         except ToolError as error:
             if spec.kind == "tool":
                 return encode_error(error.message, error.meta, request)
-            raise InternalError(error.message, data=error.meta) from None
+            raise InternalError(error.message, data=error_data(error.meta)) from None
 
 
 async def _pass_layers(target: RequestTarget, request: Request) -> None:

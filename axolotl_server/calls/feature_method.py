@@ -25,6 +25,7 @@ from axolotl_core.errors import (
     ToolError,
 )
 from axolotl_core.layers import ToolCall
+from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import encode
 from axolotl_core.questions.question import needs_input
 from axolotl_server.calls.binding import Binding
@@ -382,4 +383,4 @@ class ErrorFeatureMethod(FeatureMethod):
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         if isinstance(error, InvalidArguments):
             raise InvalidParams(error.message) from None
-        raise InternalError(error.message, data=error.meta) from None
+        raise InternalError(error.message, data=error_data(error.meta)) from None

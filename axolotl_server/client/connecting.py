@@ -97,8 +97,9 @@ async def connect_process(
 ) -> AsyncIterator[Client]:
     """Start a server as a child process, connect to it over stdio, and end it afterwards.
 
-    `environment` is added to the variables of this process. The other arguments are those of `connect_url`. Raises
-    OSError if the process cannot be started, and ConnectionError if it does not speak the protocol.
+    The server gets the variables in `environment`, and of those of this process only the usual ones, such as `PATH` and
+    `HOME`, because others may be secrets. The other arguments are those of `connect_url`. Raises OSError if the process
+    cannot be started, and ConnectionError if it does not speak the protocol.
     """
     limits = limits or ClientLimits()
     channel = await open_process_channel(command, environment, directory, limits.max_message_bytes)

@@ -9,12 +9,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import log_text
 from axolotl_server.client.channel import IChannel, Inbox, Message
 from axolotl_server.client.outcomes import Answering, Change, RemoteError, ServerDescription, UnansweredQuestion
 from axolotl_server.methods.subscriptions import Listable
 
 MAX_ROUNDS: Final = 50
 """How often a request is repeated with answers."""
+_MAX_SHOWN_CHARACTERS: Final = 1000
 
 MAX_PAGES: Final = 1000
 """How many pages of a list are read."""
@@ -251,7 +253,19 @@ def is_asking(result: Mapping[str, Any]) -> bool:
     return result.get("resultType") == "input_required"
 
 
-def unanswered(problem: str, result: Mapping[str, Any]) -> UnansweredQuestion:
-    """Make the error about questions without an answer."""
-    keys = tuple(result.get("inputRequests", {}))
-    return UnansweredQuestion(f"{problem}. Unanswered: {', '.join(keys)}", keys)
+def unanswered(problem: str, result: Mapping[str, Any], given: Mapping[str, Any] = {}) -> UnansweredQuestion:
+    """Make the error about questions without an answer, or with answers that the server did not accept."""
+    asked = result.get("inputRequests", {})
+    texts = [f"{problem}. Unanswered: {', '.join(asked)}"]
+    for key, question in asked.items() if given else ():
+        params = question.get("params") or {}
+        text, expected = params.get("message", question["method"]), params.get("requestedSchema")
+        texts.append(f"The question {key} is {_brief(text)}")
+        if expected is not None:
+            texts.append(f"It expects content of the form {_brief(expected)}")
+        texts.append(f"The last answer was {_brief(given.get(key))}")
+    return UnansweredQuestion(". ".join(texts), tuple(asked))
+
+
+def _brief(value: Any) -> str:
+    return log_text(value).decode()[:_MAX_SHOWN_CHARACTERS]

@@ -65,14 +65,14 @@ class StatelessRequests(Requests):
             await self._learn_tools()
             result = await self.send(method, params, on_progress, on_log)
         rounds = 0
+        given: dict[str, Any] = {}
         while self._answer is not None and is_asking(result):
             rounds += 1
             if rounds > MAX_ROUNDS:
-                raise unanswered(
-                    f"The server still asks after {MAX_ROUNDS} rounds, as it does after wrong answers", result
-                )
-            next_params = {**params, **await answers_to(result, self._answer)}
-            result = await self.send(method, next_params, on_progress, on_log)
+                problem = f"The server still asks after {MAX_ROUNDS} rounds, as it does after wrong answers"
+                raise unanswered(problem, result, given.get("inputResponses", {}))
+            given = await answers_to(result, self._answer)
+            result = await self.send(method, {**params, **given}, on_progress, on_log)
         return result
 
     async def run(

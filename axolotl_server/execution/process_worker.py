@@ -21,9 +21,10 @@ from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import CallScope, Entered
 from axolotl_core.calls.steps import KeptStep
 from axolotl_core.errors import MissingCapability, ToolError
-from axolotl_core.features.feature import IFeature, Kind, check_awaited
+from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
 from axolotl_core.output import WriteOutput, bounded
 from axolotl_core.protocol.messages import LEVELS, LogLevel
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import encode, log_text
 from axolotl_core.questions.question import Question
 from axolotl_core.tools.tool import ITool
@@ -192,13 +193,21 @@ def _run(
 ) -> tuple[BaseException | None, Outcome]:
     try:
         output = check_awaited(tool.feature, runtime.finish(tool.feature.execute(run_call.arguments, context)))
-        return None, Output(tool.write_output(bounded(output, tool.max_result_bytes)))
+        return None, Output(_write(tool, output))
     except ToolError as error:
         return error, _reported_error(error)
     except MemoryError as error:
         return error, _too_large(tool.feature)
     except BaseException as error:
         return error, _failure()
+
+
+def _write(tool: _LoadedTool, output: Any) -> bytes:
+    output = bounded(output, tool.max_result_bytes)
+    try:
+        return tool.write_output(output)
+    except UNSENDABLE as error:
+        raise output_error(error, output, tool.feature) from None
 
 
 def _reported_error(error: ToolError) -> Outcome:
@@ -211,7 +220,7 @@ def _reported_error(error: ToolError) -> Outcome:
 
 def _too_large(feature: IFeature) -> Outcome:
     return _reported_error(
-        ToolError(f"Tool {feature.name} needs more memory than it may have", meta={"reason": "memory"})
+        ToolError(f"Tool {feature.name} needs more memory than it may have", meta=own_meta(reason="memory"))
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 from axolotl_core.errors import ConfigurationError, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Invoke, ToolCall
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.execution.threads import in_loop, loop_future
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _WARM_AFTER_SECONDS: Final = 1.0
 
 _log = logging.getLogger("axolotl")
 
-_CRASHED: Final = {"reason": "crashed"}
+_CRASHED: Final = own_meta(reason="crashed")
 
 
 class WorkerFailed(Exception):

@@ -25,6 +25,7 @@ from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.connection import IObserver
+from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.questions.sealing import StateSealer
 from axolotl_server.settings.server import RedisSettings, ServerSettings
@@ -282,6 +283,11 @@ class ServerAssembly:
             "completion/complete": CompletionMethods(self.prompts, self.templates, self.inflight),
             **self.skill_methods,
         }
+
+    @cached_property
+    def extension_methods(self) -> ExtensionMethods:
+        """The methods of extensions."""
+        return ExtensionMethods(self.roles.extensions, self.binder, self.inflight)
 
     @cached_property
     def guard(self) -> "Guard | None":

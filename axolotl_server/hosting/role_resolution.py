@@ -112,7 +112,7 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         for name, role in ROLES.items()
         if role.port is not None and name in container.providers
     }
-    roles = Roles(**given, offers=offers)
+    roles = Roles(**given, known_sets=tuple(toolset_names(container)), offers=offers)
     skillsets, filesets, skill_faults = await _skillsets(container, chosen) if "skills" in offers else ([], [], [])
     return structs.replace(
         roles,
@@ -142,7 +142,7 @@ def faults_of(roles: Roles) -> list[str]:
 
 def toolset_names(container: containers.Container) -> list[str]:
     """Return the names of the tool sets of a container."""
-    return [name for name, _ in sources_of(container, "tools") if name is not None]
+    return [*dict.fromkeys(name for role in FEATURES for name, _ in sources_of(container, role) if name)]
 
 
 def _offers(container: Any) -> Iterator[str]:
@@ -191,7 +191,7 @@ async def _given(container: Any, name: str, role: Role) -> Any:
 
 
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
-    known = [*dict.fromkeys(name for role in FEATURES for name, _ in sources_of(container, role) if name)]
+    known = toolset_names(container)
     for name in chosen:
         if not any(is_within_toolset(toolset, (name,)) for toolset in known):
             near = nearest(name, known)

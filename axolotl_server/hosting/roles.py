@@ -84,6 +84,8 @@ class Roles(msgspec.Struct, frozen=True):
     result_store: IResultStore | None = None
     task_engine: ITaskEngine | None = None
     health_checks: tuple[IHealthCheck, ...] = ()
+    known_sets: tuple[str, ...] = ()
+    """The names of all tool sets, also of those that are not served."""
     offers: frozenset[str] = frozenset({"tools"})
     """The kinds of features that the server has, now or later."""
 

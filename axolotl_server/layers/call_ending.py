@@ -25,6 +25,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.access import decision_behind
 from axolotl_core.policies.audit import Outcome
+from axolotl_core.protocol.result_keys import META_PREFIX
 from axolotl_core.questions.question import needs_input
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _ending_of_tool_error(error: ToolError) -> Ending:
 
 
 def _short_text(meta: Mapping[str, Any], key: str) -> str | None:
-    text = meta.get(key)
+    text = meta.get(f"{META_PREFIX}{key}", meta.get(key))  # errors of layers in a container have keys without prefix
     return text[:_MAX_LENGTH] if isinstance(text, str) else None
 
 

@@ -17,6 +17,7 @@ from axolotl_core.policies.quota import (
     RateLimit,
 )
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.result_keys import own_meta
 
 MakeKey: TypeAlias = Callable[[Principal], str]
 
@@ -103,7 +104,7 @@ def quota_exceeded(rule: QuotaRule, refusal: QuotaRefusal) -> QuotaExceeded:
     what = f"Too many {rule.counts}" if isinstance(rule.limit, RateLimit) else "The quota is used up"
     return QuotaExceeded(
         f"{what}: the limit {rule.name!r} is {rule.limit}; try again in {_in_words(milliseconds)}",
-        meta={"reason": "quota", "rule": rule.name, "retryAfterMs": milliseconds},
+        meta=own_meta(reason="quota", rule=rule.name, retryAfterMs=milliseconds),
     )
 
 

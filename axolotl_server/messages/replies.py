@@ -18,6 +18,7 @@ from axolotl_core.errors import (
 )
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import RequestId
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import error_message
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def hide(error: BaseException, call: ToolCall) -> ToolFailed:
     else:
         _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
     return ToolFailed(
-        f"{_named(call)} failed. Reference: {reference}", meta={"reason": f"{kind}_error", "reference": reference}
+        f"{_named(call)} failed. Reference: {reference}", meta=own_meta(reason=f"{kind}_error", reference=reference)
     )
 
 
@@ -54,10 +55,10 @@ def describe_stop(call: ToolCall) -> ToolError:
     """Make the error for a call that the server has stopped."""
     if call.cancel_reason is CancelReason.TIMEOUT:
         seconds = call.spec.limits.timeout_seconds
-        return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta={"reason": "timeout"})
+        return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta=own_meta(reason="timeout"))
     return ToolCancelled(
         f"{_named(call)} was stopped because the server is shutting down; try again",
-        meta={"reason": "shutdown", "retryAfterMs": 1000},
+        meta=own_meta(reason="shutdown", retryAfterMs=1000),
     )
 
 

@@ -15,6 +15,7 @@ from axolotl_core.errors import (
     MethodNotFound,
     ToolError,
 )
+from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord, TasksUnavailable
 from axolotl_core.tools.tool import TaskSupport
@@ -161,7 +162,7 @@ class RequestedTasks(ITaskListener):
         except InvalidArguments as error:
             raise InvalidParams(error.message) from None
         except ToolError as error:
-            raise InternalError(error.message, data=error.meta) from None
+            raise InternalError(error.message, data=error_data(error.meta)) from None
         self._follow(record, request)
         return encode({"task": self._service.describe(record)})
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, Refused
 from axolotl_core.layers import ToolCall
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import (
     ITaskEngine,
@@ -239,7 +240,7 @@ class TaskService(ITaskListener):
 
     def _unavailable(self, error: TasksUnavailable) -> Refused:
         self._outages.failed(str(error))
-        return Refused("Tasks cannot be started at the moment; try again", meta=self._retry)
+        return Refused("Tasks cannot be started at the moment; try again", meta=own_meta(**self._retry))
 
     def unreadable(self, error: TasksUnavailable) -> InternalError:
         """Make the error for a request that cannot be answered without the store."""

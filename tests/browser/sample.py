@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 from datetime import date
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -202,6 +203,22 @@ inherited = SchemaTool(
     _nothing,
     description="Take arguments that every object of JavaScript seems to have.",
 )
+
+
+@tool
+async def price(
+    *, amount: Annotated[Decimal, Field(ge=0)], discount: Decimal | None = None, label: float | Literal["none"] = 1
+) -> list[str]:
+    """Return the digits of two decimals.
+
+    Args:
+        amount: What it costs.
+        discount: What is taken off.
+        label: Something else that can be a number.
+    """
+    return [str(amount), str(discount)]
+
+
 _TURNS = [f"turn{number}" for number in range(10)]
 maze = SchemaTool(
     "maze",
@@ -252,7 +269,8 @@ class Container(containers.DeclarativeContainer):
     settings = providers.Object({"server": {"name": "kitchen", "version": "7"}})
     tools = providers.List(
         *map(
-            providers.Object, (greet, order, grow, complain, crash, wait, book, paint, number, hostile, inherited, maze)
+            providers.Object,
+            (greet, order, grow, complain, crash, wait, book, paint, number, price, hostile, inherited, maze),
         )
     )
     prompts = providers.List(providers.Object(review))

@@ -183,6 +183,43 @@ async def test_errors_of_the_server(counter: Page) -> None:
     assert (await structured(counter))["lines"] == [{"sku": "AX-0042", "quantity": 2}]
 
 
+async def test_decimals(page: Page) -> None:
+    """A decimal is one field, which is checked as a number, and keeps the digits that a double would change."""
+    await choose(page, "price")
+    kinds = "[...document.querySelectorAll('.panel .arguments fieldset > legend bdi')].map((one) => one.innerText)"
+    assert await page.evaluate(kinds) == ["label"]
+    await page.write("-1")
+    await page.press("Enter")
+    assert (await errors(page))["amount"] == "Must be 0 or more."
+    await enter(page, "1.50")
+    await page.tab_to("send discount", most=1)
+    await page.tab_to("discount", most=1)
+    await page.write("12345678901234567890.01")
+    await page.press("Enter")
+    await outcome(page, "ok")
+    assert await structured(page) == ["1.50", "12345678901234567890.01"]
+    await enter(page, "much")
+    await page.press("Enter")
+    await outcome(page, "error")
+    assert "valid decimal" in (await errors(page))["discount"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_the_button_of_an_item_covers_nothing(counter: Page, width: int) -> None:
+    """The button that removes an object from a list covers neither its name nor its fields."""
+    await counter.look_like(width=width)
+    await choose(counter, "place_order")
+    covered = await counter.evaluate(
+        """(() => {
+            const { left, top, right, bottom } = document.querySelector('.remove button').getBoundingClientRect();
+            const texts = document.querySelectorAll('.panel .row :is(legend bdi, .hint, .label, .limits, input)');
+            const covers = (box) => box.left < right && box.right > left && box.top < bottom && box.bottom > top;
+            return [...texts].filter((one) => [...one.getClientRects()].some(covers)).map((one) => one.innerText);
+        })()"""
+    )
+    assert covered == []
+
+
 async def test_errors_without_a_field(counter: Page) -> None:
     """A problem with something that is not in the form is shown below the form."""
     await choose(counter, "get_order")

@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from dependency_injector import providers
+from dependency_injector import containers, providers
 
 from axolotl_core import tool
 from tests.browser.chromium import Browser, Page
-from tests.browser.sample import HOSTILE, Container, greet, wait
-from tests.browser.steps import WEAKEST_CONTRAST, choose, outcome, structured
+from tests.browser.sample import HOSTILE, Container, contents, greet, wait
+from tests.browser.sample import page as handbook_page
+from tests.browser.steps import WEAKEST_CONTRAST, choose, open_console, outcome, structured
 from tests.support.servers.console_server import serving_console
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -276,6 +277,23 @@ async def test_fits_every_width(page: Page, width: int, dark: bool) -> None:
         await choose(page, name)
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
     assert await page.evaluate(WEAKEST_CONTRAST) >= 4.5
+
+
+async def test_list_of_features(browser: Browser) -> None:
+    """The list shows the URIs of resources, and names of tool sets are not broken within a word."""
+
+    class Reading(containers.DeclarativeContainer):
+        resources = providers.Aggregate(
+            reading=providers.List(providers.Object(contents), providers.Object(handbook_page))
+        )
+
+    async with serving_console(Reading()) as server:
+        shown = await open_console(await browser.new_page(), server.link)
+        await shown.look_like(width=1280)
+        entries = "[...document.querySelectorAll('.entry')].map((one) => one.innerText)"
+        assert await shown.evaluate(entries) == ["handbook://contents", "handbook://pages/{number}"]
+        lines = "[...document.querySelectorAll('.offer .toolset bdi')].map((one) => one.getClientRects().length)"
+        assert await shown.evaluate(lines) == [1, 1]
 
 
 class Larger(Container):

@@ -14,7 +14,7 @@ from tests.support.docs.metrics import metrics_table
 from tests.support.docs.pages import ROOT, Block, blocks_in, example_text, page_names, read_page, with_region
 from tests.support.docs.refusals import refusals_table
 from tests.support.docs.sessions import Shell, refreshed
-from tests.support.docs.settings_reference import settings_reference
+from tests.support.docs.settings_reference import PAGES, settings_reference
 from tests.support.docs.situations import errors_table
 from tests.support.docs.tables import (
     call_costs_table,
@@ -24,8 +24,13 @@ from tests.support.docs.tables import (
     with_costs,
 )
 
+
+def _settings_of(name: str) -> Callable[[str], str]:
+    return lambda page: settings_reference(name)
+
+
 _TABLES: Final[dict[str, Callable[[str], str]]] = {
-    "settings": lambda page: settings_reference(),
+    **{name: _settings_of(name) for name in PAGES},
     "revisions": lambda page: revisions_table(),
     "call-costs": lambda page: call_costs_table(),
     "layer-costs": lambda page: layer_costs_table(),

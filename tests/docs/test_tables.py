@@ -16,7 +16,7 @@ from benchmarks.scenarios import SCENARIOS
 from tests.support.docs.bounds import bounds_table, short_bounds_table
 from tests.support.docs.methods import methods_table
 from tests.support.docs.pages import ROOT, blocks, page_names, read_page, region_of
-from tests.support.docs.settings_reference import all_settings, settings_reference
+from tests.support.docs.settings_reference import PAGES, all_settings, settings_reference
 from tests.support.docs.situations import errors_table
 from tests.support.docs.tables import (
     call_costs_table,
@@ -30,9 +30,21 @@ from tests.support.docs.tables import (
 )
 
 
-def test_settings() -> None:
-    """The page lists every setting with its type, default and meaning."""
-    assert region_of(read_page("docs/operate/settings.md"), "settings") == settings_reference()
+@pytest.mark.parametrize("page", PAGES)
+def test_settings(page: str) -> None:
+    """Each page lists the settings of its sections with their type, default and meaning."""
+    assert region_of(read_page(f"docs/reference/{page}.md"), page) == settings_reference(page)
+
+
+def test_every_setting_is_on_one_page() -> None:
+    """Every section is on exactly one page, and the page about settings names it."""
+    sections = sorted(section for page in PAGES.values() for section in page)
+    assert sections == sorted({one.name.partition(".")[0] if "." in one.name else "" for one in all_settings()})
+    about = read_page("docs/operate/settings.md").partition("## All settings")[2]
+    rows = re.findall(r"\(\.\./reference/(.+)\.md\) \| (.+) \|", about)
+    assert {page: tuple(re.findall(r"`(\w+)`", names)) for page, names in rows} == {
+        page: tuple(filter(None, names)) for page, names in PAGES.items()
+    }
 
 
 def test_settings_have_a_meaning() -> None:
@@ -56,7 +68,7 @@ def test_roles() -> None:
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
-    given = {*Roles.__struct_fields__} - {"offers", "skill_faults"}
+    given = {*Roles.__struct_fields__} - {"offers", "skill_faults", "known_sets"}
     given = {name.replace("sets", "s") for name in given}
     assert given | {"settings"} <= explained
 

@@ -128,7 +128,7 @@ class Races(RuleBasedStateMachine):
     def answers_are_as_decided(self) -> None:
         for number, answers in self.answers.items():
             for answer in answers:
-                reason = answer["_meta"].get("reason")
+                reason = answer["_meta"].get("axolotl/reason")
                 assert reason == self.decided.get(number)
                 assert reason not in UNWANTED
 

@@ -161,7 +161,7 @@ async def _until_good(wire: Wire) -> Any:
     """Call a good tool until it has had time to start."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (result := await wire.call("whoami")).get("isError"):
-            assert result["_meta"]["reason"] == "timeout"
+            assert result["_meta"]["axolotl/reason"] == "timeout"
         return result
 
 

@@ -1,6 +1,5 @@
-"""The documentation site: built from the pages in `docs`, with the navigation of `docs/index.md`, and `llms.txt`."""
+"""The documentation site, which is built from the pages in `docs`, and `llms.txt`."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -36,14 +35,9 @@ def build() -> Path:
     """Build the site into `site`; a broken link is an error."""
     output = ROOT / "site"
     shutil.rmtree(output, ignore_errors=True)
-    # The generator looks for everything below the folder of its settings.
-    config = ROOT / ".zensical.toml"
-    text = (ROOT / "zensical.toml").read_text(encoding="utf-8")
-    config.write_text(text.replace("[project]\n", f"[project]\nnav = [{', '.join(_tables())}]\n", 1), encoding="utf-8")
     program = Path(sys.executable).with_name("zensical")
-    command = [str(program), "build", "--clean", "--strict", "--config-file", str(config)]
+    command = [str(program), "build", "--clean", "--strict"]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    config.unlink()
     if done.returncode:
         raise SystemExit(re.sub(r"\x1b\[[\d;]*m", "", f"{done.stdout}{done.stderr}"))
     (output / "llms.txt").write_text(llms_text(), encoding="utf-8")
@@ -53,24 +47,17 @@ def build() -> Path:
 def llms_text() -> str:
     """List all pages with their contents, for language models (llmstxt.org)."""
     lines = ["# Axolotl", "", "> A framework for Model Context Protocol tool servers in Python.", ""]
-    for section, entries in _sections():
+    for section, entries in sections():
         links = [f"- [{entry.title}]({ADDRESS}{_path(entry.page)}): {_plain(entry.content)}" for entry in entries]
         lines += [f"## {section}", "", *links, ""]
     return "\n".join(lines)
 
 
-def _sections() -> Iterator[tuple[str, list[Entry]]]:
+def sections() -> Iterator[tuple[str, list[Entry]]]:
+    """Group the navigation by section."""
     entries = navigation()
     for section in dict.fromkeys(entry.section for entry in entries):
         yield section, [entry for entry in entries if entry.section == section]
-
-
-def _tables() -> Iterator[str]:
-    """Write the navigation as inline tables of TOML, whose strings can be written as JSON."""
-    yield '{ "Start" = "index.md" }'
-    for section, entries in _sections():
-        pages = ", ".join(f"{{ {json.dumps(entry.title)} = {json.dumps(entry.page)} }}" for entry in entries)
-        yield f"{{ {json.dumps(section)} = [{pages}] }}"
 
 
 def _path(page: str) -> str:

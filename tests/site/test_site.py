@@ -2,14 +2,18 @@
 
 import json
 import re
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
+import axolotl_core
+import axolotl_server
+import axolotl_testing
 from tests.browser.chromium import Browser
-from tests.site.building import DOCS, navigation
+from tests.site.building import DOCS, ROOT, navigation, sections
 
 pytestmark = pytest.mark.slow
 in_browser = pytest.mark.asyncio(loop_scope="module")
@@ -31,7 +35,7 @@ SEARCHES = {
     "FastMCP": "migrate/from-fastmcp",
     "Claude Desktop": "guide/how-to",
     "Misdirected request": "reference/troubleshooting",
-    "ITool": "reference/api",
+    "ITool": "reference/api-tools",
 }
 """Words that people search for, each with a page that is among the first three results."""
 
@@ -55,11 +59,22 @@ class _Links(HTMLParser):
 
 
 def test_navigation() -> None:
-    """Every page is in the navigation once. Skills in the examples are not pages."""
+    """The navigation is that of the index, which has every page once. Skills in the examples are not pages."""
     found = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} - {"index.md"}
     pages = {page for page in found if not page.startswith("examples/")}
-    listed = [entry.page for entry in navigation()]
-    assert sorted(listed) == sorted(pages)
+    assert sorted(entry.page for entry in navigation()) == sorted(pages)
+    given = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    listed = [{section: [{entry.title: entry.page} for entry in entries]} for section, entries in sections()]
+    assert given == [{"Start": "index.md"}, *listed]
+
+
+def test_pages(site: Path) -> None:
+    """The site has the pages of the navigation and no others, neither itself nor in its search."""
+    built = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
+    pages = {entry.page.removesuffix(".md") for entry in navigation()}
+    assert built == {".", *pages}
+    items = json.loads((site / "search.json").read_text(encoding="utf-8"))["items"]
+    assert {item["location"].partition("#")[0].removesuffix("/") for item in items} <= {"", *pages}
 
 
 def test_links(site: Path) -> None:
@@ -88,8 +103,13 @@ def test_llms_text(site: Path) -> None:
 
 
 def test_api_reference(site: Path) -> None:
-    """The reference shows signatures, defaults and docstrings of the public packages."""
-    text = re.sub(r"<[^>]+>", "", (site / "reference" / "api" / "index.html").read_text(encoding="utf-8"))
+    """The reference shows signatures, defaults and docstrings of every name of the public packages."""
+    pages = [path.read_text(encoding="utf-8") for path in sorted(site.glob("reference/api-*/index.html"))]
+    for package in (axolotl_core, axolotl_server, axolotl_testing):
+        for name in package.__all__:
+            heading = f'id="{package.__name__}.{name}" class="doc doc-heading"'
+            assert sum(page.count(heading) for page in pages) == 1, heading
+    text = re.sub(r"<[^>]+>", "", "".join(pages))
     for words in ("ITool", "execute(", "timeout_seconds", "connect(", "Raises"):
         assert words in text or words.replace(" ", "&nbsp;") in text, words
 
@@ -122,6 +142,32 @@ async def test_phone(browser: Browser, address: str) -> None:
         loaded = await page.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
         assert all(url.startswith(address) for url in loaded), path
     assert page.complaints == []
+
+
+@in_browser
+async def test_length_of_the_reference(browser: Browser, address: str) -> None:
+    """No page of the settings or of the API is longer than 15 screens."""
+    page = await browser.new_page()
+    await page.look_like(width=1280, height=800)
+    heights = {}
+    for entry in navigation():
+        if entry.page.startswith(("operate/settings", "reference/settings", "reference/api")):
+            await page.goto(address + entry.page.removesuffix(".md") + "/")
+            heights[entry.page] = await page.evaluate("document.documentElement.scrollHeight")
+    assert {name: height for name, height in heights.items() if height > 15 * 800} == {}
+
+
+@in_browser
+@pytest.mark.parametrize(("dark", "scheme"), [(False, "default"), (True, "slate")])
+async def test_look(browser: Browser, address: str, dark: bool, scheme: str) -> None:
+    """The header shows the logo, which is also the icon of the site, and colors follow the system."""
+    page = await browser.new_page()
+    await page.look_like(width=1280, dark=dark)
+    await page.goto(address)
+    assert await page.evaluate("document.body.dataset.mdColorScheme") == scheme
+    assert await page.evaluate("document.querySelector('.md-header .md-logo img').naturalWidth") > 0
+    icon = await page.evaluate("document.querySelector('link[rel=icon]').href")
+    assert icon == address + "images/logo.svg"
 
 
 @in_browser

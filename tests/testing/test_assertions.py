@@ -145,7 +145,7 @@ async def test_snapshots(axolotl_client: ClientFactory) -> None:
         assert list(listed) == ["prompts", "resourceTemplates", "resources", "tools"]
         first, second = [plain(await client.call("fail")) for _ in range(2)]
         assert first == second
-        assert json.loads(first)["meta"] == {"reason": "tool_error", "reference": "<reference>"}
+        assert json.loads(first)["meta"] == {"axolotl/reason": "tool_error", "axolotl/reference": "<reference>"}
         printed = json.loads(plain(await client.call("receipt")))
         assert printed["content"][0]["text"] == "Receipt <id> of <date>, paid on <date>"
         assert json.loads(plain(await client.read_resource("shop://hours")))["contents"][0]["text"] == "9 to 5"

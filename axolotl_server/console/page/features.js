@@ -60,7 +60,7 @@ export function resourceFeature(entry, { resources }, client) {
   const address = uri ?? uriTemplate;
   const effects = own(resources, address);
   const feature = {
-    kind: uri === undefined ? "template" : "resource", key: `resource ${address}`, name: address, identifier: name, title: title ?? name, effects,
+    kind: uri === undefined ? "template" : "resource", key: `resource ${address}`, name: address, identifier: name, title, effects,
     toolset: effects?.toolset, description, mimeType, verb: "Read", render: readResult, uri: () => uri,
     request: (text) => {
       const wanted = feature.uri(parse(text));

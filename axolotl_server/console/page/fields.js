@@ -121,6 +121,22 @@ export function numberField(schema, initial, whole) {
   };
 }
 
+// A number or a text. A number whose digits a double changes is sent as a text, which a decimal takes as it is.
+export function decimalField(schema, initial) {
+  const field = numberField(schema, initial, false);
+  const input = field.control;
+  input.removeAttribute("inputmode");
+  return {
+    ...field,
+    read: () => {
+      const text = input.value.trim();
+      const isNumber = NUMBER.test(text);
+      refuse(isNumber ? numberProblem(schema, text) : textProblem(schema.text, text), input);
+      return isNumber && text !== initial && String(Number(text)) === text ? text : JSON.stringify(text);
+    },
+  };
+}
+
 export function booleanField(initial) {
   const input = el("input", { type: "checkbox", checked: initial === true });
   return { control: input, read: () => String(input.checked), isCheck: true };

@@ -74,7 +74,7 @@ export class Offer {
   show() {
     const held = document.activeElement?.dataset?.key;
     const words = find("#search").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const matches = (one) => words.every((word) => `${one.name} ${one.title ?? ""} ${one.toolset ?? ""} ${one.description ?? ""}`.toLowerCase().includes(word));
+    const matches = (one) => words.every((word) => `${one.name} ${one.identifier ?? ""} ${one.title ?? ""} ${one.toolset ?? ""} ${one.description ?? ""}`.toLowerCase().includes(word));
     const parts = this.groups.map((group) => ({ ...group, features: group.features.filter(matches) })).filter(({ features }) => features.length)
       .flatMap((group) => this.part(group));
     replace(find("#offer"), ...(parts.length ? parts : [el("p.empty", {}, words.length && this.groups.length ? "No matches." : this.note)]));
@@ -83,18 +83,22 @@ export class Offer {
 
   part({ heading, toolset, features }) {
     return [
-      el("h2", {}, heading, toolset ? el("span.toolset", {}, " ", given(toolset)) : null, el("span.count", {}, count(features.length))),
+      el("h2", {}, el("span", {}, heading, toolset ? el("span.toolset", {}, " ", breakable(toolset)) : null), el("span.count", {}, count(features.length))),
       el("ul.plain", {}, ...features.map((one) => el("li", {}, this.entry(one)))),
     ];
   }
 
-  // One line: the name of a tool or prompt, the title of a resource. The rest is on its panel.
+  // One line: the name of a tool or prompt, the URI of a resource. The rest is on its panel.
   entry(feature) {
     const isCurrent = this.current === feature.key;
-    const isNamed = feature.kind === "tool" || feature.kind === "prompt" || !feature.title;
-    return el(isNamed ? "button.entry.mono" : "button.entry", {
-      type: "button", "data-key": feature.key, "aria-current": isCurrent ? "true" : undefined, title: isNamed ? feature.title : feature.name,
+    return el("button.entry.mono", {
+      type: "button", "data-key": feature.key, "aria-current": isCurrent ? "true" : undefined, title: feature.title,
       onclick: () => this.onChoose(feature.key),
-    }, given(isNamed ? feature.name : feature.title));
+    }, given(feature.name));
   }
+}
+
+// A name that is too long for its line is broken after a separator.
+function breakable(name) {
+  return el("bdi", {}, ...name.split(/(?<=[_.])/).flatMap((part, place) => (place ? [el("wbr"), part] : [part])));
 }

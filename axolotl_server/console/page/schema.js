@@ -70,6 +70,14 @@ function withTitleOnly(beside, one) {
   return typeof one === "object" && one !== null ? { ...rest, ...one } : one;
 }
 
+// The schema of a decimal, which is a number or a text with its digits, as one number that keeps the schema of the text; null for others.
+export function decimalOf(schema) {
+  const { anyOf, ...beside } = schema;
+  const [number, text, ...others] = Array.isArray(anyOf) ? anyOf : [];
+  const isDecimal = number?.type === "number" && text?.type === "string" && !others.length && !["const", "enum", "format"].some((key) => key in text);
+  return isDecimal ? { ...beside, ...number, type: "decimal", text } : null;
+}
+
 export function typeOf(schema) {
   if (typeof schema.type === "string") return schema.type;
   if (Array.isArray(schema.type) && schema.type.length === 1) return schema.type[0];

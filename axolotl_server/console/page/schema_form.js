@@ -4,10 +4,10 @@
 import { itemsProblem } from "./checks.js";
 import { el, newId, own } from "./dom.js";
 import {
-  FieldError, booleanField, choiceField, fixedField, labelled, numberField, rawField, readAll, refuse, severalField, textField,
+  FieldError, booleanField, choiceField, decimalField, fixedField, labelled, numberField, rawField, readAll, refuse, severalField, textField,
 } from "./fields.js";
 import { matchOf } from "./problems.js";
-import { aliasesOf, choicesOf, fits, limitsOf, nameOfVariant, resolve, typeOf, variantsOf } from "./schema.js";
+import { aliasesOf, choicesOf, decimalOf, fits, limitsOf, nameOfVariant, resolve, typeOf, variantsOf } from "./schema.js";
 
 const MAX_DEPTH = 8, MAX_CHOICES = 2000, MAX_FIELDS = 1000;
 let fieldsLeft = MAX_FIELDS;
@@ -23,7 +23,8 @@ export function objectForm(schema, initial = {}) {
 
 // One property or item; read returns undefined if it is omitted.
 function member(name, schema, root, { required, initial, depth }) {
-  const whole = required ? resolve(schema, root) : withoutNull(resolve(schema, root), initial, root);
+  const resolved = required ? resolve(schema, root) : withoutNull(resolve(schema, root), initial, root);
+  const whole = decimalOf(resolved) ?? resolved;
   const start = initial === undefined ? whole.default ?? undefined : initial;
   if (!required && isBoolean(whole)) return optionalBoolean(name, whole, initial);
   const toggle = required ? null : includeBox(name, initial !== undefined);
@@ -45,10 +46,11 @@ function includeBox(name, checked) {
 // Omitting an argument means the same as null, so the choice between the two is not shown.
 function withoutNull(schema, initial, root) {
   const variants = variantsOf(schema);
-  if (initial === null || !variants || variants.length !== 2) return schema;
+  if (initial === null || !variants) return schema;
   const others = variants.filter((one) => typeOf(resolve(one, root)) !== "null");
-  if (others.length !== 1) return schema;
+  if (others.length === variants.length) return schema;
   const { anyOf, oneOf, ...beside } = schema;
+  if (others.length > 1) return { ...beside, anyOf: others };
   const only = resolve(others[0], root);
   const { default: given, ...described } = { ...only, ...beside, type: only.type ?? schema.type };
   if (Array.isArray(described.type)) described.type = described.type.find((type) => type !== "null");
@@ -77,6 +79,7 @@ function inner(schema, root, initial, depth) {
     case "string": return { field: textField(schema, typeof initial === "string" ? initial : undefined) };
     case "integer": return { field: numberField(schema, initial, true) };
     case "number": return { field: numberField(schema, initial, false) };
+    case "decimal": return { field: decimalField(schema, initial) };
     case "boolean": return { field: booleanField(initial) };
     case "null": return { field: fixedField(null) };
     case "array": return arrayInner(schema, root, initial, depth);

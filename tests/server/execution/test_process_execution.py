@@ -109,6 +109,15 @@ async def test_a_missing_await_is_named(caplog: pytest.LogCaptureFixture) -> Non
     assert re.search(r"returned the coroutine sleep \(\S*process_tools\.py:\d+\): await it", caplog.text)
 
 
+async def test_an_output_that_is_no_json(caplog: pytest.LogCaptureFixture) -> None:
+    """The log says what is wrong with the output, and where the tool is."""
+    async with connect(container_of(process_tools.average), settings=ONE) as client:
+        outcome = await client.call("average")
+    assert outcome.is_error
+    assert "process_tools.py:" in caplog.text
+    assert "which is not JSON: it is nan" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "ending"),
     [("leave", {"code": 7}, "with code 7"), ("segfault", {}, "by signal 11")],
@@ -121,7 +130,7 @@ async def test_a_crash_is_a_clean_error(name: str, arguments: dict[str, Any], en
             outcome = await client.call(name, arguments)
             assert outcome.is_error
             assert outcome.text == f"Tool {name} crashed: its process ended {ending}"
-            assert outcome.meta["reason"] == "crashed"
+            assert outcome.meta["axolotl/reason"] == "crashed"
         assert not (await client.call("whoami")).is_error
 
 
@@ -141,7 +150,7 @@ async def test_too_much_memory_is_a_clean_error() -> None:
     async with connect(container_of(process_tools.devour, process_tools.Mirror()), settings=settings) as client:
         outcome = await client.call("devour")
         assert outcome.is_error
-        assert outcome.meta["reason"] == "memory"
+        assert outcome.meta["axolotl/reason"] == "memory"
         assert not (await client.call("mirror", {"x": 1})).is_error
 
 
@@ -154,7 +163,7 @@ async def test_a_deadline_kills_the_process(name: str, tmp_path: Path) -> None:
         with Mailbox(tmp_path) as mailbox:
             while len(pids) < 2:  # a process that starts slowly has no time to begin
                 outcome = await client.call(name, {"path": mailbox.path})
-                assert outcome.meta["reason"] == "timeout"
+                assert outcome.meta["axolotl/reason"] == "timeout"
                 pids += mailbox.taken()
         await asyncio.gather(*map(gone, pids))
         assert host.assembly.processes.killed >= 2
@@ -235,7 +244,7 @@ async def test_a_process_is_killed_for_its_own_call_only() -> None:
         os.kill(pid, signal.SIGCONT)
         block_until(lambda: bool(crew._idle))  # the loop has not received the output yet
         host.handler.inflight.stop_all(CancelReason.TIMEOUT)
-        assert (await running).meta["reason"] == "timeout"
+        assert (await running).meta["axolotl/reason"] == "timeout"
         assert host.assembly.processes.killed == 0
         assert (await client.call("whoami")).structured["pid"] == pid
         await client.close()
@@ -246,7 +255,7 @@ async def test_crashes_do_not_pile_up_processes() -> None:
     async with ServerHost(container_of(process_tools.leave), flags=ONE) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("leave", {"code": 1}) for _ in range(10)))
-        assert all(outcome.meta["reason"] == "crashed" for outcome in outcomes)
+        assert all(outcome.meta["axolotl/reason"] == "crashed" for outcome in outcomes)
         crew = crew_of(host)
         await asyncio.wrap_future(crew.threads.submit(lambda: None))  # after everything that was started meanwhile
         assert len(crew) <= 1

@@ -136,8 +136,8 @@ async def test_running_calls() -> None:
         await until(lambda: len(inflight) == 2)
         refused = await greedy.call("echo")
         assert refused["isError"]
-        assert refused["_meta"]["reason"] == "overloaded"
-        assert refused["_meta"]["retryAfterMs"] == 1000
+        assert refused["_meta"]["axolotl/reason"] == "overloaded"
+        assert refused["_meta"]["axolotl/retryAfterMs"] == 1000
         assert refused["content"][0]["text"] == "Too many calls are running: one caller may run 2 at once; try again"
         assert inflight.refused == 1
         assert "isError" not in await quiet.call("echo")
@@ -177,7 +177,7 @@ async def test_tasks() -> None:
         assert refused["content"][0]["text"] == (
             "Too many tasks: one caller may have 2 open; try again when one has ended"
         )
-        assert refused["_meta"]["reason"] == "overloaded"
+        assert refused["_meta"]["axolotl/reason"] == "overloaded"
         assert (await quiet.begin_task())["resultType"] == "task"
         release.set()
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -202,7 +202,7 @@ async def test_large_arguments_of_tasks_are_limited_in_bytes() -> None:
         assert (await begin(greedy, 400_000))["resultType"] == "task"
         refused = await begin(greedy, 400_000)
         assert refused["content"][0]["text"] == "There are too many tasks with large arguments; try again later"
-        assert refused["_meta"]["reason"] == "overloaded"
+        assert refused["_meta"]["axolotl/reason"] == "overloaded"
         assert (await begin(greedy, 1_000))["resultType"] == "task"
         assert (await begin(quiet, 400_000))["resultType"] == "task"
         release.set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import math
 import os
 import re
 import signal
@@ -50,6 +51,11 @@ def whoami(context: ToolContext) -> dict[str, Any]:
         "remaining": context.remaining_seconds,
         "meta": dict(context.meta),
     }
+
+
+@tool(execution="process")
+def average() -> float:
+    return math.nan
 
 
 @tool(execution="process")

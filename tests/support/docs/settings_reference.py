@@ -10,28 +10,35 @@ from tests.support.docs.tables import table
 
 _COLUMNS: Final = ("Setting", "Type", "Default", "Meaning")
 _FACTORY_MADE: Final = {"server.version": "the version of `axolotl-mcp`"}
-_PAGES: Final = {
-    "http": "[transports](transports.md#http)",
-    "stdio": "[transports](transports.md#stdio)",
-    "sessions": "[resumption](transports.md#resumption)",
-    "redis": "[workers](workers.md#what-workers-share)",
-    "limits": "[limits](limits.md)",
-    "protocol": "[errors](../reference/errors.md#error-responses), [asking](../guide/asking.md), "
+PAGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "settings-server": ("", "server", "http", "stdio", "sessions", "redis"),
+    "settings-calls": ("limits", "tools", "toolsets", "tasks", "quotas", "idempotency"),
+    "settings-access": ("auth", "authorization", "approval", "audit"),
+    "settings-operation": ("protocol", "caching", "subscriptions", "health", "console", "log", "telemetry", "metrics"),
+}
+"""The sections on each page of the reference; the keys outside of sections have no name."""
+_ABOUT: Final = {
+    "http": "[transports](../operate/transports.md#http)",
+    "stdio": "[transports](../operate/transports.md#stdio)",
+    "sessions": "[resumption](../operate/transports.md#resumption)",
+    "redis": "[workers](../operate/workers.md#what-workers-share)",
+    "limits": "[limits](../operate/limits.md)",
+    "protocol": "[errors](errors.md#error-responses), [asking](../guide/asking.md), "
     "[notifications](../guide/notifications.md)",
     "caching": "[caching](../guide/caching.md)",
     "subscriptions": "[notifications](../guide/notifications.md#slow-clients)",
     "tasks": "[tasks](../guide/tasks.md)",
-    "quotas": "[limits](limits.md#rate-limits)",
-    "audit": "[audit](audit.md)",
-    "auth": "[authentication](authentication.md)",
-    "authorization": "[authorization](authorization.md)",
-    "approval": "[approval](approval.md)",
-    "idempotency": "[idempotency](idempotency.md)",
+    "quotas": "[limits](../operate/limits.md#rate-limits)",
+    "audit": "[audit](../operate/audit.md)",
+    "auth": "[authentication](../operate/authentication.md)",
+    "authorization": "[authorization](../operate/authorization.md)",
+    "approval": "[approval](../operate/approval.md)",
+    "idempotency": "[idempotency](../operate/idempotency.md)",
     "console": "[dev](../guide/dev.md)",
-    "health": "[health](health.md)",
-    "log": "[observability](observability.md#logs)",
-    "telemetry": "[observability](observability.md#traces)",
-    "metrics": "[observability](observability.md#metrics)",
+    "health": "[health](../operate/health.md)",
+    "log": "[observability](../operate/observability.md#logs)",
+    "telemetry": "[observability](../operate/observability.md#traces)",
+    "metrics": "[observability](../operate/observability.md#metrics)",
     "tools": "[tools](../guide/tools.md)",
     "toolsets": "[tool sets](../guide/containers.md#tool-sets)",
 }
@@ -55,14 +62,17 @@ class Setting:
         return f"`{self.name}`", self.kind, self.default, self.meaning
 
 
-def settings_reference() -> str:
-    """Build a table per section, and one for the keys outside of sections."""
+def settings_reference(page: str) -> str:
+    """Build a table for each section of a page."""
     schema = _schema()
-    parts = ["### Top level\n", table(_COLUMNS, [one.row for one in _own_keys(schema)])]
-    for name, field in schema["properties"].items():
-        if _table_in(field) is not None:
+    parts = []
+    for name in PAGES[page]:
+        if name:
+            field = schema["properties"][name]
             rows = [one.row for one in _settings_in(name, field, schema["$defs"])]
-            parts += [f"### `{name}`\n", _introduction(name, field, schema["$defs"]), table(_COLUMNS, rows)]
+            parts += [f"## `{name}`\n", _introduction(name, field, schema["$defs"]), table(_COLUMNS, rows)]
+        else:
+            parts += ["## Top level\n", table(_COLUMNS, [one.row for one in _own_keys(schema)])]
     return "\n".join(parts)
 
 
@@ -88,7 +98,7 @@ def _own_keys(schema: Field) -> list[Setting]:
 def _introduction(name: str, field: Field, definitions: Mapping[str, Field]) -> str:
     inner = _table_in(field)
     assert inner is not None
-    more = f" See {_PAGES[name]}." if name in _PAGES else ""
+    more = f" See {_ABOUT[name]}." if name in _ABOUT else ""
     text = definitions[inner[1]]["description"].rstrip(".")
     return f"{text}. Environment variables: `AXOLOTL_{name.upper()}__…`.{more}\n"
 

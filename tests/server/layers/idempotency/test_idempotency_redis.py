@@ -63,7 +63,7 @@ async def test_the_second_replica_waits(redis: RedisServer, client: Redis) -> No
         await first.end("paid")
         assert await one.outcome() == "k paid"
         replay = await other.outcome()
-        assert (text(replay), replay.meta) == ("k paid", {"replayed": True})
+        assert (text(replay), replay.meta) == ("k paid", {"axolotl/replayed": True})
         assert second.tool.runs["k"] == 0
 
 
@@ -186,7 +186,7 @@ async def test_closed_during_an_outage(redis: RedisServer, caplog: pytest.LogCap
             own.kill()
             refused = await till.begin().outcome()
             assert isinstance(refused, Overloaded)
-            assert refused.meta == {"retryAfterMs": 1000, "reason": "results_unavailable"}
+            assert refused.meta == {"axolotl/retryAfterMs": 1000, "axolotl/reason": "results_unavailable"}
             assert re.search(r"The result store is unavailable \(Redis at .*\); calls refused: 1", caplog.text)
             own.start()
             call = till.begin()
