@@ -6,9 +6,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_server.audit.chain import Chain, Hashing
 from axolotl_server.audit.log_files import LogLock, check_regular, previous_segments, segment_path, sync_directory
-from axolotl_server.audit.records import Record, encode_note, encode_record, timestamp
+from axolotl_server.audit.records import encode_note, encode_record
 from axolotl_server.audit.recovery import Recovered, Unfinished, recover
 from axolotl_server.audit.sinks import IRecordStore
 
@@ -47,11 +48,10 @@ class JsonlStore(IRecordStore):
             self._resume(found)
             undo.pop_all()
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[AuditRecord]) -> None:
         if self._size >= self._max_bytes:
             self._rotate()
-        # The usual group is one record. A Python function that C code calls, as in `map`, takes three times as long.
-        self._write([encode_record(records[0])] if len(records) == 1 else [*map(encode_record, records)])
+        self._write([encode_record(record) for record in records])
         for record in records:
             self._unfinished.note(record)
 
@@ -95,7 +95,7 @@ class JsonlStore(IRecordStore):
         chain, descriptor, written = self._chain, self._descriptor, 0
         seq, head = chain.seq, chain.head
         try:
-            data = chain.link(bodies[0]) if len(bodies) == 1 else b"".join(map(chain.link, bodies))
+            data = b"".join([chain.link(body) for body in bodies])
             written = os.write(descriptor, data)
             while written < len(data):
                 written += os.write(descriptor, data[written:])

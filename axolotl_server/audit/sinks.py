@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from axolotl_core.policies.audit import IAuditSink
-from axolotl_server.audit.records import Record, encode_record
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
+from axolotl_server.audit.records import encode_record
 
 
 class IRecordStore(ABC):
@@ -24,7 +24,7 @@ class IRecordStore(ABC):
         """
 
     @abstractmethod
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[AuditRecord]) -> None:
         """Pass records to the operating system: all of them, or none if it raises an exception."""
 
     @abstractmethod
@@ -33,23 +33,16 @@ class IRecordStore(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Record that the log was closed, and release it."""
-
-
-class IRecordSink(IAuditSink):
-    """A sink of the server, which also takes records that are not in the form for sinks of the container."""
-
-    @abstractmethod
-    def write(self, record: Record) -> Awaitable[None] | None: ...
+        """AuditRecord that the log was closed, and release it."""
 
 
 _STDERR: Final = 2
 
 
-class StderrSink(IRecordSink):
+class StderrSink(IAuditSink):
     """Writes one line per record, without a chain: earlier lines cannot be read back."""
 
-    def write(self, record: Record) -> None:
+    def write(self, record: AuditRecord) -> None:
         line = encode_record(record) + b"\n"
         while line:
             line = line[os.write(_STDERR, line) :]
@@ -61,13 +54,13 @@ class StderrSink(IRecordSink):
 _log: Final = logging.getLogger("axolotl")
 
 
-class DirectSink(IRecordSink):
+class DirectSink(IAuditSink):
     """Passes each record to the operating system at once, so that it survives a crash of the process."""
 
     def __init__(self, store: IRecordStore) -> None:
         self._store = store
 
-    def write(self, record: Record) -> None:
+    def write(self, record: AuditRecord) -> None:
         self._store.append((record,))
 
     def open(self) -> None:
@@ -80,7 +73,7 @@ class DirectSink(IRecordSink):
         return str(self._store)
 
 
-class BufferedSink(IRecordSink):
+class BufferedSink(IAuditSink):
     """Buffers records for half a second, or until there are enough for a write.
 
     Records that cannot be written stay in the buffer; when it is full, further records are refused.
@@ -93,14 +86,14 @@ class BufferedSink(IRecordSink):
         self._delay_seconds = delay_seconds
         self._batch_size = batch_size
         self._capacity = capacity
-        self._buffer: list[Record] = []
+        self._buffer: list[AuditRecord] = []
         self._timer: asyncio.TimerHandle | None = None
         self._failing = False
 
     def open(self) -> None:
         self._store.open()
 
-    def write(self, record: Record) -> None:
+    def write(self, record: AuditRecord) -> None:
         if len(self._buffer) >= self._capacity:
             self._append()
         self._buffer.append(record)
@@ -143,11 +136,11 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class _QueuedRecord(NamedTuple):
-    record: Record
+    record: AuditRecord
     stored: asyncio.Future[None]
 
 
-class GroupSink(IRecordSink):
+class GroupSink(IAuditSink):
     """Writes records in a thread; all records that arrive during a write share the next one, and its wait for the disk.
 
     Only the calls whose records are being written wait. If `capacity` records wait, further calls wait for room.
@@ -168,7 +161,7 @@ class GroupSink(IRecordSink):
         self._thread = threading.Thread(target=self._work, name="axolotl-audit", daemon=True)
         self._thread.start()
 
-    def write(self, record: Record) -> Awaitable[None]:
+    def write(self, record: AuditRecord) -> Awaitable[None]:
         if self._closing:
             raise RuntimeError("the audit log is closed")
         if len(self._queue) >= self._capacity:
@@ -195,7 +188,7 @@ class GroupSink(IRecordSink):
                 return
         self._store.close()
 
-    async def _write_later(self, record: Record) -> None:
+    async def _write_later(self, record: AuditRecord) -> None:
         while len(self._queue) >= self._capacity:
             room = asyncio.get_running_loop().create_future()
             self._room.append(room)
@@ -219,7 +212,7 @@ class GroupSink(IRecordSink):
             self._busy = bool(group)
             return group
 
-    def _store_group(self, records: list[Record]) -> Exception | None:
+    def _store_group(self, records: list[AuditRecord]) -> Exception | None:
         try:
             self._store.append(records)
             self._store.sync()

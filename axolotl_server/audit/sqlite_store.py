@@ -10,9 +10,10 @@ from typing import Final
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_server.audit.chain import Chain, Hashing
 from axolotl_server.audit.log_files import OPEN_FLAGS, LogLock, check_regular
-from axolotl_server.audit.records import Record, encode_note, encode_record, timestamp
+from axolotl_server.audit.records import encode_note, encode_record
 from axolotl_server.audit.recovery import Start, Unfinished, check_last, read_summary
 from axolotl_server.audit.sinks import IRecordStore
 
@@ -52,7 +53,7 @@ class SqliteStore(IRecordStore):
             self._prepare()
             undo.pop_all()
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[AuditRecord]) -> None:
         self._commit([encode_record(record) for record in records])
 
     def sync(self) -> None:

@@ -203,4 +203,4 @@ def test_no_text_breaks_a_line(text: str, tmp_path: Path) -> None:
     content = path.read_bytes()
     assert verify(path).fault is None
     assert len(content.decode().splitlines()) == content.count(b"\n") == 4
-    assert not any(byte < 0x20 and byte != 0x0A for byte in content)
+    assert not any((byte < 0x20 and byte != 0x0A) or byte == 0x7F for byte in content)

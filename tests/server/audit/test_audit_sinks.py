@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.assembly import make_audit
 from axolotl_server.audit.log_reading import verify
-from axolotl_server.audit.records import Record
 from axolotl_server.audit.sinks import BufferedSink, GroupSink, IRecordStore
 from axolotl_server.settings.policies import AuditSettings
 from tests.support.audited_calls import Pipeline, audit_of, ends_in, read_log, record
@@ -22,7 +22,7 @@ class Holding(IRecordStore):
 
     def __init__(self) -> None:
         self.may = threading.Event()
-        self.groups: list[list[Record]] = []
+        self.groups: list[list[AuditRecord]] = []
         self.syncs = 0
         self.error: Exception | None = None
         self.closed = False
@@ -30,7 +30,7 @@ class Holding(IRecordStore):
     def open(self) -> None:
         """Do nothing."""
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[AuditRecord]) -> None:
         assert self.may.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
