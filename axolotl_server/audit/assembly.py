@@ -1,9 +1,9 @@
 """Assembly of the audit log from the settings and the sinks of the container."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from secrets import token_hex
 from typing import Final
 
 from axolotl_core.layers import ILayer
@@ -18,7 +18,6 @@ from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
 
-_IDS_PER_READ: Final = 256
 _ONLY_WORKER: Final = "1"
 """The number of a server that is one process; the settings of each of several workers name their files already."""
 
@@ -53,7 +52,7 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
         return None
     trail = AuditTrail([*own, *sinks], settings.on_failure, settings.timeout_seconds)
     show = redactor if settings.arguments == "redacted" else nothing_shown
-    layer = AuditLayer(trail, describer(hashing, show), _random_ids(), settings.kinds)
+    layer = AuditLayer(trail, describer(hashing, show), partial(token_hex, 8), settings.kinds)
     intent = None if settings.durability == "none" else IntentLayer(layer)
     maximum = settings.max_rejections_per_minute
     return Audit(
@@ -92,13 +91,3 @@ def _sqlite(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
     store = SqliteStore(settings.sqlite_path, hashing, durable=settings.durability == "fsync")
     # Commits are slow, so they run in a thread unless records are buffered anyway.
     return BufferedSink(store) if settings.durability == "none" else GroupSink(store)
-
-
-def _random_ids() -> Callable[[], str]:
-    """Make IDs of 16 hexadecimal digits; random bytes are read for many at a time, which is cheaper."""
-
-    def draw() -> list[str]:
-        digits = os.urandom(_IDS_PER_READ * 8).hex()
-        return [digits[start : start + 16] for start in range(0, len(digits), 16)]
-
-    return chain.from_iterable(iter(draw, [])).__next__
