@@ -13,7 +13,7 @@ from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown, redactor
 from axolotl_server.audit.rejections import RejectionLog
-from axolotl_server.audit.sinks import BufferedSink, DirectSink, GroupSink, StderrSink
+from axolotl_server.audit.sinks import DirectSink, GroupSink, StderrSink
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
@@ -32,8 +32,8 @@ class Audit:
     """Records how each call ended."""
     decisions: DecisionLog
     """Records answers to questions, and cancellations of tasks."""
-    intent: ILayer | None
-    """Records that a call is about to run; None if the record would not outlive the process anyway."""
+    intent: ILayer
+    """Records that a call is about to run."""
     rejections: RejectionLog | None = None
     """Records rejected tokens; None if that is turned off."""
 
@@ -53,10 +53,13 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
     trail = AuditTrail([*own, *sinks], settings.on_failure, settings.timeout_seconds)
     show = redactor if settings.arguments == "redacted" else nothing_shown
     layer = AuditLayer(trail, describer(hashing, show), partial(token_hex, 8), settings.kinds)
-    intent = None if settings.durability == "none" else IntentLayer(layer)
     maximum = settings.max_rejections_per_minute
     return Audit(
-        trail, layer, DecisionLog(trail, settings.kinds), intent, RejectionLog(trail, maximum) if maximum else None
+        trail,
+        layer,
+        DecisionLog(trail, settings.kinds),
+        IntentLayer(layer),
+        RejectionLog(trail, maximum) if maximum else None,
     )
 
 
@@ -79,9 +82,7 @@ def _jsonl(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
     store = JsonlStore(
         settings.jsonl_path, hashing, max_bytes=settings.max_bytes, max_files=settings.max_files, durable=durable
     )
-    if durable:
-        return GroupSink(store)
-    return DirectSink(store) if settings.durability == "write" else BufferedSink(store)
+    return GroupSink(store) if durable else DirectSink(store)
 
 
 def _sqlite(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
@@ -89,5 +90,4 @@ def _sqlite(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
 
     assert settings.sqlite_path is not None
     store = SqliteStore(settings.sqlite_path, hashing, durable=settings.durability == "fsync")
-    # Commits are slow, so they run in a thread unless records are buffered anyway.
-    return BufferedSink(store) if settings.durability == "none" else GroupSink(store)
+    return GroupSink(store)  # commits are slow

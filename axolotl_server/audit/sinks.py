@@ -1,4 +1,4 @@
-"""Audit sinks of the server: standard error, direct, buffered, and group commit in a thread."""
+"""Audit sinks of the server: standard error, direct, and group commit in a thread."""
 
 import asyncio
 import logging
@@ -68,65 +68,6 @@ class DirectSink(IAuditSink):
 
     def close(self) -> None:
         self._store.close()
-
-    def __str__(self) -> str:
-        return str(self._store)
-
-
-class BufferedSink(IAuditSink):
-    """Buffers records for half a second, or until there are enough for a write.
-
-    Records that cannot be written stay in the buffer; when it is full, further records are refused.
-    """
-
-    def __init__(
-        self, store: IRecordStore, *, delay_seconds: float = 0.5, batch_size: int = 128, capacity: int = 1024
-    ) -> None:
-        self._store = store
-        self._delay_seconds = delay_seconds
-        self._batch_size = batch_size
-        self._capacity = capacity
-        self._buffer: list[AuditRecord] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._failing = False
-
-    def open(self) -> None:
-        self._store.open()
-
-    def write(self, record: AuditRecord) -> None:
-        if len(self._buffer) >= self._capacity:
-            self._append()
-        self._buffer.append(record)
-        if len(self._buffer) >= self._batch_size and not self._failing:
-            self._try_append()
-        if self._buffer and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._on_timer)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._buffer:
-            self._try_append()
-        self._store.close()
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._try_append()
-        if self._buffer:
-            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._on_timer)
-
-    def _try_append(self) -> None:
-        try:
-            self._append()
-        except Exception as error:
-            if not self._failing:
-                _log.error("%s cannot be written, records are buffered: %s", self, error)
-            self._failing = True
-
-    def _append(self) -> None:
-        self._store.append(self._buffer)
-        self._buffer.clear()
-        self._failing = False
 
     def __str__(self) -> str:
         return str(self._store)

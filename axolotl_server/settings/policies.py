@@ -92,7 +92,7 @@ class QuotaSettings(Section):
     """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
 
-Durability: TypeAlias = Literal["none", "write", "fsync"]
+Durability: TypeAlias = Literal["write", "fsync"]
 OnFailure: TypeAlias = Literal["open", "closed"]
 
 
@@ -110,8 +110,8 @@ class AuditSettings(Section):
     stderr: bool = False
     """Whether to write records to stderr, without a hash chain."""
     durability: Durability = "write"
-    """How far a record is written before the caller is answered: to a buffer (`none`), the operating system (`write`)
-    or the disk (`fsync`)."""
+    """How far a record is written before the caller is answered: to the operating system (`write`) or the disk
+    (`fsync`)."""
     on_failure: OnFailure = "closed"
     """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"

@@ -67,7 +67,6 @@ _VARIANTS = (
     Variant("idempotency, new keys", {"idempotency": _ONCE}),
     Variant("idempotency, stored result", {"idempotency": _ONCE}, one_key=True),
     Variant("idempotency, new keys, Redis", {"idempotency": _ONCE}, _shared_results, needs_redis=True, calls=20),
-    Variant("audit, JSON lines, none", settings=_log("none")),
     Variant("audit, JSON lines, write", settings=_log("write")),
     Variant("audit, JSON lines, write, start and end", _DESTRUCTIVE, _log("write")),
     Variant("audit, JSON lines, fsync", settings=_log("fsync"), calls=20),
