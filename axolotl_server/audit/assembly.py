@@ -13,7 +13,7 @@ from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown, redactor
 from axolotl_server.audit.rejections import RejectionLog
-from axolotl_server.audit.sinks import DirectSink, GroupSink, StderrSink
+from axolotl_server.audit.sinks import GroupSink, StderrSink
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
@@ -67,8 +67,6 @@ def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:
     made: list[IAuditSink] = []
     if settings.jsonl_path is not None:
         made.append(_jsonl(settings, hashing))
-    if settings.sqlite_path is not None:
-        made.append(_sqlite(settings, hashing))
     if settings.stderr:
         made.append(StderrSink())
     return made
@@ -82,12 +80,4 @@ def _jsonl(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
     store = JsonlStore(
         settings.jsonl_path, hashing, max_bytes=settings.max_bytes, max_files=settings.max_files, durable=durable
     )
-    return GroupSink(store) if durable else DirectSink(store)
-
-
-def _sqlite(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
-    from axolotl_server.audit.sqlite_store import SqliteStore
-
-    assert settings.sqlite_path is not None
-    store = SqliteStore(settings.sqlite_path, hashing, durable=settings.durability == "fsync")
-    return GroupSink(store)  # commits are slow
+    return GroupSink(store) if durable else store

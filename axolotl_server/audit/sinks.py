@@ -1,39 +1,18 @@
-"""Audit sinks of the server: standard error, direct, and group commit in a thread."""
+"""Audit sinks of the server: standard error, and group commit in a thread."""
 
 import asyncio
 import logging
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server.audit.records import encode_record
 
-
-class IRecordStore(ABC):
-    """Stores records in a chain; used by one thread at a time."""
-
-    @abstractmethod
-    def open(self) -> None:
-        """Find the end of the chain, repair the damage of a crash, and record both.
-
-        Raises ConfigurationError if the log cannot be continued, and OSError if there is no access to it.
-        """
-
-    @abstractmethod
-    def append(self, records: Sequence[AuditRecord]) -> None:
-        """Pass records to the operating system: all of them, or none if it raises an exception."""
-
-    @abstractmethod
-    def sync(self) -> None:
-        """Wait until everything appended is on disk."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """AuditRecord that the log was closed, and release it."""
+if TYPE_CHECKING:
+    from axolotl_server.audit.jsonl_store import JsonlStore
 
 
 _STDERR: Final = 2
@@ -52,27 +31,6 @@ class StderrSink(IAuditSink):
 
 
 _log: Final = logging.getLogger("axolotl")
-
-
-class DirectSink(IAuditSink):
-    """Passes each record to the operating system at once, so that it survives a crash of the process."""
-
-    def __init__(self, store: IRecordStore) -> None:
-        self._store = store
-
-    def write(self, record: AuditRecord) -> None:
-        self._store.append((record,))
-
-    def open(self) -> None:
-        self._store.open()
-
-    def close(self) -> None:
-        self._store.close()
-
-    def __str__(self) -> str:
-        return str(self._store)
-
-
 _CLOSE_SECONDS: Final = 5.0
 
 
@@ -87,7 +45,7 @@ class GroupSink(IAuditSink):
     Only the calls whose records are being written wait. If `capacity` records wait, further calls wait for room.
     """
 
-    def __init__(self, store: IRecordStore, *, capacity: int = 1024) -> None:
+    def __init__(self, store: "JsonlStore", *, capacity: int = 1024) -> None:
         self._store = store
         self._capacity = capacity
         self._changed = threading.Condition()

@@ -7,7 +7,7 @@ from axolotl_cli.app import app
 from tests.cli.conftest import CommandLine
 
 COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
-GROUPED = ["policy explain", "audit verify", "audit tail", "auth hash-key", "config show", "config schema"]
+GROUPED = ["policy explain", "audit verify", "auth hash-key", "config show", "config schema"]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *GROUPED])
