@@ -128,17 +128,6 @@ class IQuotaStore(ABC):
         return
 
 
-class IInstantQuotaStore(IQuotaStore):
-    """A store that never waits, so that a call needs no coroutine for it."""
-
-    @abstractmethod
-    def take_at_once(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        """Charge all claims of a call, or none, as `take` does."""
-
-    async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        return self.take_at_once(claims)
-
-
 class RateLimit(msgspec.Struct, frozen=True):
     """A token bucket: a rate per second and a burst."""
 
