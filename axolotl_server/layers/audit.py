@@ -256,13 +256,10 @@ class IntentLayer(ILayer):
             return call_next
         records = self._records
 
-        def announced(call: ToolCall) -> Awaitable[Any]:
-            """Pass a call on at once if the record is written already."""
+        async def announced(call: ToolCall) -> Any:
             writing = records.started(call)
-            return call_next(call) if writing is None else when_written(writing, call)
-
-        async def when_written(writing: Awaitable[None], call: ToolCall) -> Any:
-            await writing
+            if writing is not None:
+                await writing
             return await call_next(call)
 
         return announced
