@@ -12,8 +12,8 @@ from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target
 
 if TYPE_CHECKING:
+    from axolotl_cli.checking.auth_diagnosis import AuthFinding
     from axolotl_core.protocol.identity import Principal
-    from axolotl_server.authentication.diagnosis import AuthFinding
     from axolotl_server.host import ServerHost
 
 _BYTES = 32
@@ -120,9 +120,9 @@ def _read_token(variable: str | None, file: Path | None) -> str | None:
 
 async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "list[tuple[AuthFinding, str]]":
     """Run the checks; return each finding with the place of its setting."""
+    from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis
     from axolotl_cli.text import counted
     from axolotl_cli.views.offer import counts, describe_for
-    from axolotl_server.authentication.diagnosis import AuthDiagnosis
     from axolotl_server.authentication.fetcher import HttpFetcher
 
     async def offer(principal: "Principal") -> str:

@@ -81,11 +81,11 @@ def _fail(error: Exception, end: socket.socket, order: WorkerOrder) -> NoReturn:
 
 
 def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
-    """Adapt the settings to one worker of several; in development its audit logs have a name of their own too."""
-    if order.is_development:
-        paths = {name: getattr(settings.audit, name) for name in ("jsonl_path", "sqlite_path")}
-        own = {name: path.with_name(f"{path.stem}-dev-{{worker}}{path.suffix}") for name, path in paths.items() if path}
-        settings = settings.model_copy(update={"audit": settings.audit.model_copy(update=own)})
+    """Adapt the settings to one worker of several; in development its audit log has a name of its own too."""
+    log = settings.audit.jsonl_path
+    if order.is_development and log is not None:
+        own = log.with_name(f"{log.stem}-dev-{{worker}}{log.suffix}")
+        settings = settings.model_copy(update={"audit": settings.audit.model_copy(update={"jsonl_path": own})})
     return for_worker(settings, order.number, order.state_key, order.sessions_directory)
 
 

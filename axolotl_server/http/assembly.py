@@ -14,7 +14,8 @@ from axolotl_server.settings.transports import HttpSettings
 from axolotl_server.urls import is_loopback
 
 if TYPE_CHECKING:
-    from axolotl_server.authentication.assembly import MadeGate
+    from axolotl_server.authentication.assembly import MadeVerifier
+    from axolotl_server.authentication.gate import BearerGate
     from axolotl_server.console.routes import ConsoleRoutes
     from axolotl_server.health import Health
     from axolotl_server.http.mounting import MountedApp, PrincipalOf, Target
@@ -166,26 +167,26 @@ def _gate_of(host: ServerHost, health: "Health | None") -> IAuthenticator | None
     from axolotl_server.authentication.assembly import make_gate
 
     rejections = None if host.assembly.audit is None else host.assembly.audit.rejections
-    made = make_gate(
+    gate, verifier = make_gate(
         host.settings.auth,
         host.roles.token_verifier,
         ClientAddresses(host.settings.http.trusted_proxies),
         None if rejections is None else rejections.add,
     )
-    host.on_stop(made.close)
+    host.on_stop(verifier.close)
     if health is not None:
-        _watch_verifier(made, health)
-    return made.gate
+        _watch_verifier(gate, verifier, health)
+    return gate
 
 
-def _watch_verifier(made: "MadeGate", health: "Health") -> None:
+def _watch_verifier(gate: "BearerGate", verifier: "MadeVerifier", health: "Health") -> None:
     from axolotl_server.health import OutageCheck, StoreCheck
 
-    if made.ping is not None:
-        health.add(StoreCheck("issuer_keys", made.ping))
-    elif made.depends_on_others:
+    if verifier.ping is not None:
+        health.add(StoreCheck("issuer_keys", verifier.ping))
+    elif verifier.depends_on_others:
         problem = "tokens cannot be verified"
-        health.add(OutageCheck("token_verifier", lambda: problem if made.gate.has_failed else None))
+        health.add(OutageCheck("token_verifier", lambda: problem if gate.has_failed else None))
 
 
 def _routes_of(host: ServerHost, health: "Health | None") -> dict[str, Route]:
