@@ -14,19 +14,14 @@ from axolotl_testing.transports import ClientOptions, TransportName, adapted, co
 
 if TYPE_CHECKING:
     from axolotl_testing.faults import FaultPlan
-    from axolotl_testing.variations import Variation
 
 
 class ClientFactory:
     """Makes clients; the type of the fixture `axolotl_client`."""
 
-    def __init__(
-        self, project: Project, faults: "FaultPlan | None" = None, variation: "Variation | None" = None
-    ) -> None:
+    def __init__(self, project: Project, faults: "FaultPlan | None" = None) -> None:
         self._project = project
         self._faults = faults
-        self._revision = None if variation is None else variation.revision
-        self._transport: TransportName = "memory" if variation is None else variation.transport
 
     @asynccontextmanager
     async def __call__(
@@ -39,7 +34,7 @@ class ClientFactory:
         toolsets: Sequence[str] = (),
         principal: Principal = ANONYMOUS,
         revision: str | None = None,
-        transport: TransportName | None = None,
+        transport: TransportName = "memory",
         answer: Answering | None = None,
         capabilities: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Client]:
@@ -48,25 +43,23 @@ class ClientFactory:
         Without a container, it is the target of the nearest `axolotl.toml` above the test, with the settings of that
         file and of its profile `test`, if there is one. `overrides` maps dotted names of providers to objects or
         providers. `settings` overrides settings, or is the path of another settings file. Environment variables have
-        no effect. Without `revision` and `transport`, those of the marker `axolotl` are used, or otherwise the latest
-        revision and memory. The server runs in this process with every transport. The test fails if threads, processes,
-        calls or objects of calls are left over after the block.
+        no effect. Without `revision`, it is the latest one. The server runs in this process with every transport. The
+        test fails if threads, processes, calls or objects of calls are left over after the block.
         """
         opened = self._project.open(container, overrides=overrides or {}, settings=settings, profile=profile)
         with opened as (made, file, flags), nullcontext() if self._faults is None else self._faults.applied(made):
-            chosen = transport or self._transport
-            options = ClientOptions(principal, answer, capabilities, revision or self._revision)
+            options = ClientOptions(principal, answer, capabilities, revision)
             leftovers = Leftovers()
             host = ServerHost(
                 made,
                 flags=flags,
                 file=file,
                 toolsets=toolsets or file.toolset_names,
-                adapt=lambda settings: adapted(settings, chosen, principal),
+                adapt=lambda settings: adapted(settings, transport, principal),
                 environment={},
             )
             async with host:
-                async with connected(chosen, host, options) as client:
+                async with connected(transport, host, options) as client:
                     if self._faults is not None:
                         self._faults.watch(client)
                     yield client

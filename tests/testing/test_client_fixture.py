@@ -60,6 +60,43 @@ def test_the_project_is_served(run_tests: RunTests, pytester: pytest.Pytester) -
     result.assert_outcomes(passed=7)
 
 
+def test_every_revision_and_transport(run_tests: RunTests) -> None:
+    """A test runs with every revision over memory, stdio and HTTP, with overrides, a principal and faults."""
+    result = run_tests(
+        """
+        import pytest
+        from shop_container import Orders
+        from axolotl_core.protocol.versions import REVISIONS
+        from axolotl_testing import as_principal, assert_refused
+
+        CLERK = as_principal("ann", roles=["clerk"])
+        TRANSPORTS = ["memory", "stdio", "http"]
+
+        @pytest.mark.parametrize("transport", TRANSPORTS)
+        @pytest.mark.parametrize("revision", [revision.name for revision in REVISIONS])
+        async def test_everywhere(axolotl_client, revision, transport):
+            orders = {"orders": Orders({1: "lost"})}
+            options = {"revision": revision, "transport": transport}
+            async with axolotl_client(overrides=orders, principal=CLERK, **options) as client:
+                assert client.revision == revision
+                assert '"lost"' in (await client.call("track_order", {"number": 1})).text
+                assert [tool["name"] for tool in await client.list_tools()] == ["track_order"]
+
+        @pytest.mark.parametrize("transport", TRANSPORTS)
+        async def test_faults(axolotl_client, axolotl_faults, transport):
+            axolotl_faults.expire_deadline("track_order")
+            async with axolotl_client(principal=CLERK, transport=transport) as client:
+                await assert_refused(client.call("track_order", {"number": 7}), "timeout")
+
+        @pytest.mark.parametrize("transport", TRANSPORTS)
+        async def test_nobody(axolotl_client, transport):
+            async with axolotl_client(transport=transport) as client:
+                assert await client.list_tools() == []
+        """
+    )
+    result.assert_outcomes(passed=21)
+
+
 def test_mistakes_are_explained(run_tests: RunTests) -> None:
     """Unknown providers, profiles and targets are errors with suggestions, and so are calls that fail."""
     result = run_tests(
