@@ -1,19 +1,25 @@
 """Clients of the server under test."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.client.client import Client
 from axolotl_server.client.outcomes import Answering
 from axolotl_server.host import ServerHost
-from axolotl_testing.leftovers import Leftovers
+from axolotl_testing.findings import indented
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
 from axolotl_testing.transports import ClientOptions, TransportName, adapted, connected
 
 if TYPE_CHECKING:
     from axolotl_testing.faults import FaultPlan
+
+_LEFTOVER_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 0.01
 
 
 class ClientFactory:
@@ -44,12 +50,11 @@ class ClientFactory:
         file and of its profile `test`, if there is one. `overrides` maps dotted names of providers to objects or
         providers. `settings` overrides settings, or is the path of another settings file. Environment variables have
         no effect. Without `revision`, it is the latest one. The server runs in this process with every transport. The
-        test fails if threads, processes, calls or objects of calls are left over after the block.
+        test fails if calls or objects of calls are left over after the block.
         """
         opened = self._project.open(container, overrides=overrides or {}, settings=settings, profile=profile)
         with opened as (made, file, flags), nullcontext() if self._faults is None else self._faults.applied(made):
             options = ClientOptions(principal, answer, capabilities, revision)
-            leftovers = Leftovers()
             host = ServerHost(
                 made,
                 flags=flags,
@@ -60,8 +65,20 @@ class ClientFactory:
             )
             async with host:
                 async with connected(transport, host, options) as client:
-                    if self._faults is not None:
-                        self._faults.watch(client)
                     yield client
-                await leftovers.watch(host)
-            await leftovers.check()
+                await _check_leftovers(host)
+
+
+async def _check_leftovers(host: ServerHost) -> None:
+    """Give calls a moment to end, and fail the test if the code or the objects of one are left over."""
+    __tracebackhide__ = True
+    inflight, loop = host.assembly.inflight, asyncio.get_running_loop()
+    end = loop.time() + _LEFTOVER_SECONDS
+    while (inflight or inflight.zombies or inflight.scope_closer) and loop.time() < end:  # noqa: ASYNC110
+        await asyncio.sleep(_STEP_SECONDS)
+    running = [*(call.spec.name for call in inflight), *inflight.zombies.by_name()]
+    found = [f"the code of {name}, which still runs" for name in dict.fromkeys(running)]
+    if inflight.scope_closer:
+        found.append(f"{len(inflight.scope_closer)} calls whose objects are not closed")
+    if found:
+        pytest.fail(f"The block left over:{indented(found)}", pytrace=False)

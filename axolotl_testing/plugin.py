@@ -59,7 +59,7 @@ def axolotl_policy(request: pytest.FixtureRequest) -> "Policy":
 
 @pytest.fixture
 def axolotl_faults(_axolotl_fault_plan: "FaultPlan") -> "Faults":
-    """Let tools, clients and stores fail."""
+    """Let tools and stores fail."""
     from axolotl_testing.faults import Faults
 
     return Faults(_axolotl_fault_plan)
