@@ -48,31 +48,19 @@ class NoArguments(BaseModel):
 def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) -> ParseArguments:
     """Compile a validator that reads a model from JSON bytes."""
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
-    validate_any = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
-    validate = model.__pydantic_validator__.validate_json
+    validate = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
 
     def parse(raw: bytes) -> Any:
-        small = len(raw) <= LARGE_BYTES  # the usual case, without another function call
-        arguments = validate(raw, strict=strict, extra=extra) if small else validate_any(raw)
+        arguments = validate(raw)
         try:
             names = len(arguments.__pydantic_fields_set__)
         except AttributeError:  # a validator has replaced the model
             names = 0
-        if (raw.count(b":") != names) if small else _has_more_colons(raw, names):
+        if raw.count(b":") != names:
             refuse_duplicates(raw)
         return arguments
 
     return parse
-
-
-def _has_more_colons(raw: bytes, expected: int) -> bool:
-    """Whether there are more colons than expected: to find a few takes less time than to count all of a long text."""
-    at = -1
-    for _ in range(expected + 1):
-        at = raw.find(b":", at + 1)
-        if at < 0:
-            return False
-    return True
 
 
 def json_validator(
