@@ -31,9 +31,6 @@ from axolotl_core.protocol.wire import encode, json_text
 
 _CHUNK: Final = 64 * 1024
 _LONG_TEXT: Final = 1000
-_LONG_LIST: Final = 32
-_SAMPLES: Final = 8
-_OPEN: Final = frozenset({"any", "generator", "is-instance", "is-subclass", "callable", "function-plain"})
 _FIXED: Final = frozenset(
     {"model", "model-fields", "model-field", "default", "nullable", "bool", "date", "datetime", "enum", "float", "int"}
     | {"none", "time", "timedelta", "uuid"}
@@ -98,20 +95,8 @@ class _Budget:
 
     def spend_on_sequence(self, values: Collection[Any], depth: int, owner: Any) -> None:
         self._left -= len(values)
-        if self._left >= 0 and not (isinstance(values, list) and len(values) > _LONG_LIST and self._sample(values)):
+        if self._left >= 0:
             self.spend(values, depth, values)
-
-    def _sample(self, values: list[Any]) -> bool:
-        """Count a long list of similar models by some of them, unless it may be large or hold iterators."""
-        kinds = set(map(type, values))
-        if len(kinds) > 1 or not _is_closed(kinds.pop()):
-            return False
-        before, step = self._left, len(values) // _SAMPLES
-        self.spend(values[::step], 1, None)
-        estimate = (before - self._left) * step
-        is_small = estimate * _SAMPLES < self._limit
-        self._left = before - estimate if is_small else before
-        return is_small
 
     def spend_on_dict(self, values: Mapping[Any, Any], depth: int, owner: Any) -> None:
         self._left -= 4 * len(values)
@@ -166,25 +151,6 @@ def _count_for(kind: type) -> _Count:
         count = next((count for known, count in _KINDS if issubclass(kind, known)), _Budget.spend_on_other)
     _COUNTS[kind] = count
     return count
-
-
-@functools.lru_cache(_MAX_TYPES)
-def _is_closed(kind: type) -> bool:
-    """Tell whether the fields of a model say everything about its values: none can hold any object, or an iterator."""
-    return issubclass(kind, BaseModel) and kind.model_config.get("extra") != "allow" and not _is_open(kind)
-
-
-def _is_open(kind: type[BaseModel]) -> bool:
-    pending: list[Any] = [kind.__pydantic_core_schema__]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            if part.get("type") in _OPEN:
-                return True
-            pending += (value for key, value in part.items() if key not in ("metadata", "serialization"))
-        elif isinstance(part, list | tuple):
-            pending += part
-    return False
 
 
 @functools.lru_cache(_MAX_TYPES)
