@@ -27,18 +27,10 @@ _GROUPS: Final = (
     {"if", "then", "else"},
 )
 """Keywords whose meaning depends on the others in the same schema."""
-_METHOD_NAMES: dict[Any, str] = {}
 
 
 class SchemaGenerator(GenerateJsonSchema):
     """Generates schemas without titles that only repeat the name of a field or class, because titles cost tokens."""
-
-    def build_schema_type_to_method(self) -> Any:
-        """Look up the names of the methods once. Pydantic does that for each schema."""
-        if not _METHOD_NAMES:
-            found = super().build_schema_type_to_method()
-            _METHOD_NAMES.update({kind: method.__name__ for kind, method in found.items()})
-        return {kind: getattr(self, name) for kind, name in _METHOD_NAMES.items()}
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
