@@ -85,7 +85,7 @@ RULES: Final[Mapping[str, AttributeRule]] = {
     "cost": _number(or_none=False),
     "execution": one_of("loop", "thread", "process"),
     "suspends": instance_of(bool),
-    "scanned": instance_of(bool, or_none=True),
+    "scanned": instance_of(bool),
 }
 """The attributes that all features have."""
 

@@ -65,8 +65,8 @@ class IFeature(ABC):
     suspends: bool = True
     """Whether the code ever awaits. If it does not, it needs no event loop in a worker thread."""
 
-    scanned: ClassVar[bool | None] = None
-    """Whether `scan` collects this class, not its subclasses: False leaves it out, True marks it for `marked_only`."""
+    scanned: ClassVar[bool] = True
+    """Whether `scan` collects this class; subclasses do not inherit False."""
 
     input_model: ClassVar[Any]
 
