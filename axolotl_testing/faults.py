@@ -10,7 +10,7 @@ from dependency_injector import containers, providers
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.policies.quota import IQuotaStore, QuotaStoreError
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
 from axolotl_core.sessions import IEventStore
@@ -91,9 +91,8 @@ class Faults:
     def store_down(self, store: StoreName) -> None:
         """Let every use of a store fail, of clients that connect after this."""
         if store not in _STORES:
-            near = nearest(store, _STORES)
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(_STORES)}"
-            raise ValueError(f"There is no store {store!r}; {hint}")
+            hint = did_you_mean(store, _STORES, f"; there are {', '.join(_STORES)}")
+            raise ValueError(f"There is no store {store!r}{hint}")
 
         async def nothing(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
             """A store is not used by the code of a call."""
@@ -156,8 +155,7 @@ class FaultPlan:
         """Explain an unused fault by a misspelled name."""
         if not fault.feature or not self._known or fault.feature.casefold() in map(str.casefold, self._known):
             return ""
-        near = nearest(fault.feature, self._known)
-        return f", because there is no {fault.feature!r}" + (f"; did you mean {near!r}?" if near else "")
+        return f", because there is no {fault.feature!r}{did_you_mean(fault.feature, self._known)}"
 
 
 class _FaultLayer(ILayer):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_server.configuration.environment import unknown_variables
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.server import ServerSettings
@@ -46,9 +46,7 @@ def settings_of_unknown_tools(settings: ServerSettings, names: Iterable[str]) ->
     folded = {name.casefold() for name in known}
     for name in settings.tools.overrides:
         if name.casefold() not in folded:
-            near = nearest(name, known)
-            hint = f"; did you mean {near!r}?" if near else ""
-            yield name, f"Setting tools.{name} is for a tool that does not exist{hint}"
+            yield name, f"Setting tools.{name} is for a tool that does not exist{did_you_mean(name, known)}"
 
 
 def idle_rules(assembly: "ServerAssembly", specs: Sequence[FeatureSpec]) -> Iterator[str]:

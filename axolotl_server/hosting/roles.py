@@ -14,7 +14,7 @@ from axolotl_core.extension import IExtension, check_extension
 from axolotl_core.features.attributes import place_of
 from axolotl_core.health import IHealthCheck, check_health_checks
 from axolotl_core.layers import ILayer
-from axolotl_core.names import DefaultNameRule, INameRule, check_name, is_within_toolset, nearest
+from axolotl_core.names import DefaultNameRule, INameRule, check_name, did_you_mean, is_within_toolset
 from axolotl_core.policies.access import IAuthorizer, ITokenVerifier
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_core.policies.quota import IQuotaStore
@@ -295,9 +295,8 @@ def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) ->
     known = [*dict.fromkeys(name for role in _FEATURES for name, _ in sources_of(container, role) if name)]
     for name in chosen:
         if not any(is_within_toolset(toolset, (name,)) for toolset in known):
-            near = nearest(name, known)
-            hint = f"did you mean {near!r}?" if near else f"available: {', '.join(known) or 'none'}"
-            yield f"There is no tool set {name!r}; {hint}"
+            hint = did_you_mean(name, known, f"; available: {', '.join(known) or 'none'}")
+            yield f"There is no tool set {name!r}{hint}"
 
 
 def _faults(items: Any, check: Callable[[Any], None]) -> Iterator[str]:

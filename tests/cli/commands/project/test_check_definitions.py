@@ -265,7 +265,7 @@ FIRST = LINE - 3
         ),
         (
             TOOL.format(line="def __init__(self, repo): ...").replace("(T)", "(T, rpo=providers.Object(1))"),
-            f"T (own.py:{FIRST}) has no parameter rpo; did you mean repo?",
+            f"T (own.py:{FIRST}) has no parameter rpo; did you mean 'repo'?",
         ),
         (
             "def make(): raise ValueError('no')\n" + CONTAINER.format(tools="providers.Callable(make)"),
