@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from axolotl_core.errors import ConfigurationError, InvalidArguments
@@ -123,7 +122,8 @@ def join_problems(problems: Sequence[str], count: int | None = None) -> str:
 
 def explain(error: ValidationError, model: Any) -> InvalidArguments:
     """Translate a validation error to `field: expected, got`, without the caller's values."""
-    known = [_public_name(name, field) for name, field in getattr(model, "model_fields", {}).items()]
+    fields = getattr(model, "model_fields", {}).items()
+    known = [field.validation_alias if isinstance(field.validation_alias, str) else name for name, field in fields]
     return refusal(explain_findings(error, known))
 
 
@@ -149,10 +149,6 @@ def _explain_one(finding: Any, location: Sequence[int | str], known: Sequence[st
     if not finding["type"].endswith(_WRONG_TYPE_SUFFIXES):
         return f"{place}: {finding['msg'][:_MAX_REASON_CHARACTERS]}"
     return f"{place}: {finding['msg']}, got {_JSON_TYPES.get(type(finding['input']), 'something else')}"
-
-
-def _public_name(name: str, field: FieldInfo) -> str:
-    return field.validation_alias if isinstance(field.validation_alias, str) else name
 
 
 def _path(location: Sequence[int | str]) -> str:

@@ -285,7 +285,7 @@ def _result_of(output: Any) -> ToolResult:
     if isinstance(output, ToolResult):
         return output
     if isinstance(output, str):
-        return ToolResult((TextContent(_encodable(output)),))
+        return ToolResult((TextContent(output.encode("utf-8", "replace").decode()),))
     if output is None:
         return ToolResult()
     if isinstance(output, BLOCKS):
@@ -294,7 +294,3 @@ def _result_of(output: Any) -> ToolResult:
         return ToolResult(output)
     text = json_text(output).decode()
     return ToolResult((TextContent(text),), output if isinstance(output, Mapping | BaseModel) else UNSET)
-
-
-def _encodable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

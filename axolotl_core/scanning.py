@@ -59,8 +59,8 @@ class _Scan(msgspec.Struct, frozen=True):
         for module in self._modules(package):
             distinct = {id(value): value for value in vars(module).values()}  # a feature can have several names
             for value in distinct.values():
-                if self._is_function(value) and value.function.__module__ == module.__name__:
-                    if value.scanned:
+                if isinstance(value, FunctionFeature) and isinstance(value, self.kinds):
+                    if value.scanned and value.function.__module__ == module.__name__:
                         yield value
                 elif self._is_class(value) and value.__module__ == module.__name__ and vars(value).get("scanned", True):
                     yield self._build(value)
@@ -75,9 +75,6 @@ class _Scan(msgspec.Struct, frozen=True):
         yield root
         for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
             yield importlib.import_module(entry.name)
-
-    def _is_function(self, value: Any) -> bool:
-        return isinstance(value, FunctionFeature) and isinstance(value, self.kinds)
 
     def _is_class(self, value: Any) -> bool:
         """Whether a value is a class that is neither abstract nor generic."""

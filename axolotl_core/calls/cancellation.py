@@ -68,12 +68,7 @@ class CancellationToken(msgspec.Struct, eq=False):
                 callback = self._callbacks.pop(0)
             except IndexError:
                 return
-            _run(callback, reason)
-
-
-def _run(callback: Callable[[CancelReason], object], reason: CancelReason) -> None:
-    """Run a callback. If it fails, the others still run."""
-    try:
-        callback(reason)
-    except Exception:
-        _log.exception("a callback of a cancelled call failed")
+            try:
+                callback(reason)
+            except Exception:  # the others still run
+                _log.exception("a callback of a cancelled call failed")

@@ -297,11 +297,8 @@ def read_meta(data: bytes) -> Mapping[str, Any]:
     """Decode the `_meta` of a message that `read_head` accepted, without the keys of the protocol."""
     params = _decode_meta(data).params
     meta = {} if params is None else params.meta or {}
-    return MappingProxyType({key: value for key, value in meta.items() if not _is_of_protocol(key)})
-
-
-def _is_of_protocol(key: str) -> bool:
-    return key == _PROGRESS_TOKEN_KEY or key.startswith(PROTOCOL_PREFIX)
+    own = (key for key in meta if key != _PROGRESS_TOKEN_KEY and not key.startswith(PROTOCOL_PREFIX))
+    return MappingProxyType({key: meta[key] for key in own})
 
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")

@@ -114,13 +114,12 @@ class SamplingMessage(msgspec.Struct, frozen=True):
 
 def serialize_messages(messages: Sequence[SamplingMessage]) -> list[Mapping[str, Any]]:
     """Serialize messages. A single block is not put into a list, because older revisions do not allow lists."""
-    return [_serialize_message(message) for message in messages]
-
-
-def _serialize_message(message: SamplingMessage) -> Mapping[str, Any]:
-    blocks = [_serialize_block(block) for block in message.blocks]
-    written: dict[str, Any] = {"role": message.role, "content": blocks[0] if len(blocks) == 1 else blocks}
-    return written if message.meta is None else {**written, "_meta": message.meta}
+    written: list[Mapping[str, Any]] = []
+    for message in messages:
+        blocks = [_serialize_block(block) for block in message.blocks]
+        meta = {} if message.meta is None else {"_meta": message.meta}
+        written.append({"role": message.role, "content": blocks[0] if len(blocks) == 1 else blocks, **meta})
+    return written
 
 
 def _serialize_block(block: SamplingBlock) -> SamplingBlock:

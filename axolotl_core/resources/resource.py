@@ -99,7 +99,7 @@ class IResource(_AnyResource):
         """
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        return _no_arguments
+        return lambda raw: None
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
@@ -227,10 +227,6 @@ def _findings_about(form: "UriTemplate", schema: JsonSchema, unscreened: Iterabl
     yield from (f"{name} is in the variables, but not in the template" for name in sorted(required - variables))
     yield from (f"{name} is optional in the URI; add a default" for name in sorted(required & form.optional))
     yield from (f"unscreened contains {name}, which is not a variable" for name in sorted(set(unscreened) - variables))
-
-
-def _no_arguments(raw: bytes) -> None:
-    return None
 
 
 def screen(values: Mapping[str, str | Sequence[str]], unscreened: Collection[str]) -> str | None:
