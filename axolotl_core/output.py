@@ -68,7 +68,7 @@ class _Budget:
         Every output is counted, so most values are counted without a function call.
         """
         for value in values:
-            kind = type(value)
+            kind: Any = type(value)
             if kind is str:
                 size = len(value)
                 if size > _LONG_TEXT or not value.isascii():
@@ -80,7 +80,7 @@ class _Budget:
                 return
             else:
                 self._left -= 2
-                (_COUNTS.get(kind) or _count_for(kind))(self, value, depth + 1, owner)
+                _count_for(kind)(self, value, depth + 1, owner)
             if self._left < 0:
                 raise ResultTooLarge(None, self._limit)
 
@@ -138,19 +138,13 @@ _KINDS: Final[tuple[tuple[Any, _Count], ...]] = (
     ((Sequence, Set, deque), _Budget.spend_on_sequence),
 )
 _MAX_TYPES: Final = 1000
-_COUNTS: Final[dict[type, _Count]] = {}
-"""How to count the values of each type that was seen."""
 
 
+@functools.lru_cache(_MAX_TYPES)
 def _count_for(kind: type) -> _Count:
-    if len(_COUNTS) >= _MAX_TYPES:  # only code that creates types at run time gets here
-        _COUNTS.clear()
     if dataclasses.is_dataclass(kind):
-        count: _Count = _Budget.spend_on_dataclass
-    else:
-        count = next((count for known, count in _KINDS if issubclass(kind, known)), _Budget.spend_on_other)
-    _COUNTS[kind] = count
-    return count
+        return _Budget.spend_on_dataclass
+    return next((count for known, count in _KINDS if issubclass(kind, known)), _Budget.spend_on_other)
 
 
 @functools.lru_cache(_MAX_TYPES)

@@ -242,13 +242,14 @@ def usable_id(message: dict[str, Any]) -> RequestId | None:
     """Return the ID of a message; None if it is missing or invalid."""
     candidate = message.get("id")
     if isinstance(candidate, str):
-        return candidate if len(candidate) <= MAX_NAME_LENGTH and _is_encodable(candidate) else None
+        return candidate if len(candidate) <= MAX_NAME_LENGTH and is_encodable(candidate) else None
     if isinstance(candidate, int) and not isinstance(candidate, bool):
         return candidate if abs(candidate) <= _MAX_ID else None
     return None
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Whether a text can be sent: it has no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
