@@ -16,6 +16,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
+from axolotl_server.calls.binding import Binding
 from axolotl_server.configuration.loading import LoadedSettings, load_with_origins
 from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.handler import DefaultHandler
@@ -128,6 +129,17 @@ class ServerHost:
     def _finally(self, what: str, close: Callable[[], object]) -> None:
         """Close an object when the server stops, after all that are made later."""
         self._stack.push_async_callback(_close, what, close)
+
+    def bindings(self) -> dict[str, list[Binding[Any]]]:
+        """Return all features that are served, by kind; the files of skills count as their skill."""
+        made = self.assembly
+        return {
+            "tools": [*made.tools.bindings()],
+            "prompts": [*made.prompts.bindings()],
+            "resources": [one for one in made.resources.bindings() if one.spec.kind != "skill"],
+            "templates": [one for one in made.templates.bindings() if one.spec.kind != "skill"],
+            "skills": [] if made.skills is None else [*made.skills.bindings()],
+        }
 
     async def begin_tasks(self, *, works: bool | None = None) -> None:
         """Connect to the store of tasks, and run tasks from now on, if the settings say so."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.host import ServerHost
@@ -101,9 +101,7 @@ def _unknown(names: Iterable[str], decisions: Mapping[str, Decision]) -> Iterato
         if same:
             yield f"{name!r} is the name of several features: write {' or '.join(same)}"
             continue
-        near = nearest(name, decisions)
-        hint = f"; did you mean {near!r}?" if near else ""
-        yield f"there is no tool, prompt or resource {name!r}{hint}"
+        yield f"there is no tool, prompt or resource {name!r}{did_you_mean(name, decisions)}"
 
 
 def _differences(

@@ -20,11 +20,12 @@ from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line, report
 from axolotl_cli.views.progress import CallProgress
-from axolotl_cli.views.schemas import resolve, sample_of
+from axolotl_cli.views.schemas import sample_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
+from axolotl_core.schema import resolve
 from axolotl_server.client.client import Client, InProcessClient
 from axolotl_server.client.outcomes import Answer, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.host import ServerHost

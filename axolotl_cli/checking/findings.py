@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from axolotl_cli.serving.start_findings import settings_of_unknown_tools
-from axolotl_cli.views.schemas import resolve
 from axolotl_core.content import app_link
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
+from axolotl_core.schema import resolve
 from axolotl_server.configuration.loading import LoadedSettings
 
 if TYPE_CHECKING:

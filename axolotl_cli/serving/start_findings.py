@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_server.configuration.environment import unknown_variables
 from axolotl_server.configuration.loading import LoadedSettings
 from axolotl_server.configuration.origins import Keys, dotted
@@ -50,9 +50,7 @@ def settings_of_unknown_tools(loaded: LoadedSettings, names: Iterable[str]) -> I
     folded = {name.casefold() for name in known}
     for name in loaded.settings.tools.overrides:
         if name.casefold() not in folded:
-            near = nearest(name, known)
-            hint = f"; did you mean {near!r}?" if near else ""
-            origin = loaded.origin_of(("tools", name))
+            hint, origin = did_you_mean(name, known), loaded.origin_of(("tools", name))
             yield name, f"Setting tools.{name} is for a tool that does not exist{hint} ({origin})"
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.authorization import Authorization
 from axolotl_server.calls.binding import Binding
@@ -54,9 +54,8 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
     kinds = _KINDS if kind is None else (kind,)
     found = next(((one, binding) for one in kinds if (binding := _find(host, one, name)) is not None), None)
     if found is None:
-        near = nearest(name, [known for one in kinds for known in _names(host, one)])
-        what = kind or "tool, prompt or resource"
-        return f"There is no {what} {name!r}" + (f"; did you mean {near!r}?" if near else "")
+        known = (known for one in kinds for known in _names(host, one))
+        return f"There is no {kind or 'tool, prompt or resource'} {name!r}{did_you_mean(name, known)}"
     kind, binding = found
     spec: FeatureSpec = binding.spec
     caller = {

@@ -9,7 +9,7 @@ from dependency_injector import containers, errors, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import place_of, relative_path
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean, nearest
 from axolotl_core.schema import explain_type_error
 from axolotl_server.hosting.roles import ROLES
 
@@ -130,8 +130,7 @@ def _wrong_arguments(provider: Any, what: str, parameters: Any) -> Iterator[str]
     is_open = any(value.kind is value.VAR_KEYWORD for value in parameters.values())
     unknown = () if is_open else [name for name in provider.kwargs if name not in parameters]
     for name in unknown:
-        near = nearest(name, parameters)
-        hint = f"; did you mean {near}?" if near else f": it has {', '.join(parameters) or 'none'}"
+        hint = did_you_mean(name, parameters, f": it has {', '.join(parameters) or 'none'}")
         yield f"{what} has no parameter {name}{hint}"
     left = [value for value in plain[len(provider.args) :] if value.name not in provider.kwargs]
     missing = [value.name for value in left if value.default is value.empty]

@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from axolotl_core.features.feature import Kind
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.policies.quota import Counted, Dimension, QuotaRule, RateLimit, Window, WindowLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
@@ -144,9 +144,8 @@ def _one_of(*words: str) -> BeforeValidator:
     def check(value: object) -> object:
         if not isinstance(value, str) or value in words:
             return value
-        near = nearest(value, words)
-        hint = f"did you mean {near!r}?" if near else f"choose one of: {', '.join(words)}"
-        raise PydanticCustomError("unknown_word", "{text}", {"text": f"there is no {value!r}; {hint}"})
+        hint = did_you_mean(value, words, f"; choose one of: {', '.join(words)}")
+        raise PydanticCustomError("unknown_word", "{text}", {"text": f"there is no {value!r}{hint}"})
 
     return BeforeValidator(check)
 
@@ -172,8 +171,7 @@ class _Part(Section):
 
 
 def _unknown_key(key: str, known: Iterable[str]) -> str:
-    near = nearest(key, known)
-    return f"{key!r} is unknown" + (f", did you mean {near!r}?" if near else f", choose one of: {', '.join(known)}")
+    return f"{key!r} is unknown{did_you_mean(key, known, '; choose one of: ' + ', '.join(known))}"
 
 
 class Who(_Part):

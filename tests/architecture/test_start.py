@@ -69,7 +69,7 @@ def test_a_start_builds_little(variables: dict[str, str], validated: set[str]) -
     built = json.loads(done.stderr.splitlines()[-1])
     assert built["commands"] == []
     assert built["dataclasses"] == []
-    assert {*built["validated"]} == validated
+    assert {one for one in built["validated"] if one.startswith("ServerSettings.")} == validated
     assert built["collections"] <= 3
 
 

@@ -77,12 +77,12 @@ async def test_switched_on_without_a_policy() -> None:
         ({"defualt": "deny"}, "Setting authorization.defualt is unknown; did you mean 'default'?"),
         ({"default": "denny"}, "Setting authorization.default: there is no 'denny'; did you mean 'deny'?"),
         ({"denied_as": "hidden"}, "there is no 'hidden'; choose one of: forbidden, not_found"),
-        ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0: 'whom' is unknown, did you mean 'who'?"),
+        ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0: 'whom' is unknown; did you mean 'who'?"),
         (
             {"rules": [RULE, {**RULE, "name": "b", "who": {"role": ["x"]}}]},
-            "Setting authorization.rules.1.who: 'role' is unknown, did you mean 'roles'?",
+            "Setting authorization.rules.1.who: 'role' is unknown; did you mean 'roles'?",
         ),
-        ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown, did you mean 'read_only'?"),
+        ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown; did you mean 'read_only'?"),
         ({"rules": [{**RULE, "what": {"kinds": ["tol"]}}]}, "there is no 'tol'; did you mean 'tool'?"),
         (
             {"rules": [{**RULE, "what": {"kinds": ["completion"]}}]},
