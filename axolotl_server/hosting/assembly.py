@@ -294,7 +294,7 @@ class ServerAssembly:
             return None
         from axolotl_server.authorization.guard import StreamGuard
 
-        return StreamGuard(self.authorization, (self.tools, self.prompts, self.resources, self.templates))
+        return StreamGuard(self.authorization, self.tools, (self.prompts, self.resources, self.templates))
 
     @cached_property
     def watch(self) -> "ResourceWatch | None":
