@@ -305,7 +305,7 @@ class ServerAssembly:
             return None
         from axolotl_server.authorization.guard import StreamGuard
 
-        return StreamGuard(self.authorization, self.catalogues)
+        return StreamGuard(self.authorization, self.tools, self.catalogues[1:])
 
     @cached_property
     def watch(self) -> "ResourceWatch | None":

@@ -33,6 +33,7 @@ from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.admission import Admission
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.http.http_exchange import ExchangeContext, HttpExchange
+from axolotl_server.messages.connection import MayHear
 from axolotl_server.messages.fair_share import share_of
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import choose_sessions
@@ -45,10 +46,18 @@ if TYPE_CHECKING:
 
 
 async def listen(
-    session: Session, last_event_id: bytes | None, mark: str, response: EventStream, receive: Receive
+    session: Session,
+    last_event_id: bytes | None,
+    mark: str,
+    response: EventStream,
+    receive: Receive,
+    *,
+    may_hear: MayHear | None,
 ) -> None:
     """Serve a stream of a session until it ends or its client leaves; refuse one that does not exist or is taken."""
-    stream = await (session.resume(response, last_event_id) if last_event_id else session.listen(response, mark))
+    stream = await (
+        session.resume(response, last_event_id, may_hear) if last_event_id else session.listen(response, mark, may_hear)
+    )
     watcher = get_running_loop().create_task(until_client_leaves(receive, response.abandon))
     try:
         await response.run()
@@ -228,7 +237,8 @@ class HttpApp:
         else:
             self.sessions.check_open()
         response = EventStream(send, [], self._context.keep_alive)
-        await listen(session, last_event_id, self.sessions.mark(principal), response, receive)
+        mark, may_hear = self.sessions.mark(principal), self.sessions.hearing(principal)
+        await listen(session, last_event_id, mark, response, receive, may_hear=may_hear)
 
     def _make_sse(self, handler: DefaultHandler, settings: ServerSettings) -> "SseTransport":
         """Load the deprecated transport, which few servers enable."""

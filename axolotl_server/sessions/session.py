@@ -12,7 +12,7 @@ from axolotl_core.protocol.wire import encode
 from axolotl_core.sessions import IEventStore, hide_session_id
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
 from axolotl_server.asgi.http import HttpRefusal
-from axolotl_server.messages.connection import Connection
+from axolotl_server.messages.connection import Audience, Connection, MayHear
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog, is_droppable
 from axolotl_server.sessions.event_archive import Archive, EventPlace, parse_event_id
@@ -190,6 +190,7 @@ class Session(Connection):
     __slots__ = (
         "_archive",
         "_get_stream",
+        "_may_hear",
         "_replays",
         "_retry_seconds",
         "_streams",
@@ -224,6 +225,8 @@ class Session(Connection):
         """The connections that get the messages of streams that have ended, by stream."""
         self._get_stream: SessionStream | None = None
         """The stream opened with GET, for messages that belong to no request."""
+        self._may_hear: MayHear | None = None
+        """Decides which of them its client may hear, where access is restricted."""
 
     @property
     def key(self) -> bytes:
@@ -248,6 +251,9 @@ class Session(Connection):
     def listening_stream(self) -> SessionStream | None:
         return self._get_stream if self._get_stream is not None and self._get_stream.connected else None
 
+    def is_heard_by(self, audience: Audience | None) -> bool:
+        return audience is None or self._may_hear is None or self._may_hear(audience)
+
     @property
     def reaches_client(self) -> bool:
         return self._get_stream is not None
@@ -261,17 +267,18 @@ class Session(Connection):
         """Begin a stream on a connection; its ID ends with the mark, which says who may resume it."""
         return self._begin_stream(response, new_stream_id(mark))
 
-    async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
+    async def listen(self, response: EventStream, mark: str = "", may_hear: MayHear | None = None) -> SessionStream:
         """Begin the stream for messages that belong to no request; refuse with 409 if one is connected already."""
         before = self._get_stream
         if before is not None and before.connected:
             raise HttpRefusal(409, "Conflict: the session already has an open stream")
         stream = self._get_stream = self.open_stream(response, mark)
+        self._may_hear = may_hear
         if before is not None:
             await self._replace(before)
         return stream
 
-    async def resume(self, response: EventStream, last_event_id: bytes) -> IAttached:
+    async def resume(self, response: EventStream, last_event_id: bytes, may_hear: MayHear | None = None) -> IAttached:
         """Resume a stream after an event; of one that has ended, only stored messages are sent.
 
         An earlier connection of the stream is closed. Raises HttpRefusal if there is no such event.
@@ -282,6 +289,8 @@ class Session(Connection):
         stream = self._streams.get(place.stream)
         if stream is not None:
             await stream.resume(response, place)
+            if stream is self._get_stream:
+                self._may_hear = may_hear
             return stream
         await self._archive.replay(response, place, primed=False, live=False)
         response.end()
