@@ -1,7 +1,8 @@
 """The server around the tools: handler, eras, layers, transports and the composition root.
 
 An application needs little of it: `ServerSettings` for a container's `settings` role, `connect` for its tests,
-`ServerHost` and `make_app` where it brings its own process, `make_handler` where it brings its own transport.
+`MountedApp` in an application of another framework, `ServerHost` and `make_app` where it brings its own process,
+`make_handler` where it brings its own transport.
 """
 
 import importlib as _importlib

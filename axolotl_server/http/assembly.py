@@ -1,9 +1,8 @@
 """The HTTP application of a server, built from its settings and roles."""
 
 import ssl
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.asgi.client_address import ClientAddresses
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from axolotl_server.authentication.assembly import MadeGate
     from axolotl_server.console.routes import ConsoleRoutes
     from axolotl_server.health import Health
-    from axolotl_server.http.mounting import MountedApp, PrincipalOf, Target
 
 
 def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
@@ -76,46 +74,8 @@ def check_exposure(host: ServerHost, address: str) -> None:
     )
 
 
-@overload
-def make_app(target: ServerHost) -> HttpApp: ...
-
-
-@overload
-def make_app(
-    target: "Target",
-    *,
-    settings: Mapping[str, Any] | str | Path | None = None,
-    profile: str | None = None,
-    toolsets: Sequence[str] = (),
-    principal: "PrincipalOf | None" = None,
-) -> "MountedApp": ...
-
-
-def make_app(
-    target: "ServerHost | Target",
-    *,
-    settings: Mapping[str, Any] | str | Path | None = None,
-    profile: str | None = None,
-    toolsets: Sequence[str] = (),
-    principal: "PrincipalOf | None" = None,
-) -> "HttpApp | MountedApp":
-    """Make an ASGI application of a container, to be mounted in another one or served alone.
-
-    The application around it runs its `lifespan`. `target` is a container, its class, or where it is, such as
-    `shop.container:Container`. `settings` is the path of a settings file or has the form of one; without it, the file
-    of the project is read. `principal` finds the principal of a request in its ASGI scope, if the application around it
-    authenticates requests; None refuses a request with 401.
-
-    For a `ServerHost` that has started, this makes the application alone, without a lifespan and without options.
-    """
-    if isinstance(target, ServerHost):
-        return _app_of(target)
-    from axolotl_server.http.mounting import MountedApp
-
-    return MountedApp(_app_of, target, settings=settings, profile=profile, toolsets=toolsets, principal=principal)
-
-
-def _app_of(host: ServerHost) -> HttpApp:
+def make_app(host: ServerHost) -> HttpApp:
+    """Make the ASGI application of a host that has started, without a lifespan."""
     health = _health_of(host)
     gate = _gate_of(host, health)
     console = _console_of(host, gate)
