@@ -131,13 +131,9 @@ class DefaultHandler:
         if head.id is UNSET:
             self._handle_notification(head, data, exchange)
             return None
-        eras, connection, meta = self._eras, None, head.params.meta
-        era = eras.default_handshake
+        era = self._eras.default_handshake
         try:
-            if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
-                era = eras.stateless  # a shortcut for the usual request over HTTP
-            else:
-                era, connection = eras.select(head, exchange)
+            era, connection = self._eras.select(head, exchange)
             request = Request(head, data, era, exchange, connection)
             try:
                 era.admit(request)
