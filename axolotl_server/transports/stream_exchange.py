@@ -32,22 +32,19 @@ class StreamExchange(IExchange):
         write: Callable[[bytes], object],
         principal: Principal = ANONYMOUS,
         share: Share | None = None,
-        write_alone: Callable[[bytes], object] | None = None,
     ) -> None:
-        """Write messages with `write`, and a reply while nothing else runs with `write_alone`, if that is given."""
         self.loop = asyncio.get_running_loop()
         self.principal = principal
         self.share = share
         self._handler = handler
         self._write = write
-        self._write_alone = write_alone or write
         self._connection = Connection(write)
         self._tasks: set[ITask] = set()
         self._idle = asyncio.Event()
         handler.connect(self._connection)
 
-    def receive(self, message: bytes | None, *, alone: bool = False) -> asyncio.Task[None] | None:
-        """Handle a message, which may have arrived alone; None stands for one that was too long.
+    def receive(self, message: bytes | None) -> asyncio.Task[None] | None:
+        """Handle a message; None stands for one that was too long.
 
         Returns the task that handles it, unless nothing is left to do.
         """
@@ -55,7 +52,7 @@ class StreamExchange(IExchange):
             error = InvalidRequest("Invalid request: the message is too large")
             self._write(error_message(None, error, error.code))
         elif message and not message.isspace():
-            task = start_task(self._answer(message, alone), self.loop)
+            task = start_task(self._answer(message), self.loop)
             if not task.done():
                 self._tasks.add(task)
                 return task
@@ -118,11 +115,11 @@ class StreamExchange(IExchange):
                     self._idle.clear()
                     await self._idle.wait()
 
-    async def _answer(self, message: bytes, alone: bool) -> None:
+    async def _answer(self, message: bytes) -> None:
         try:
             reply = await self._handler.handle(message, self)
             if reply is not None:
-                (self._write_alone if alone and len(self._tasks) <= 1 else self._write)(reply)
+                self._write(reply)
         finally:
             task = asyncio.current_task()
             assert task is not None
