@@ -1,4 +1,4 @@
-"""A connection over a stream of messages: stdio, SSE, or memory."""
+"""A connection over a stream of messages: stdio or SSE."""
 
 import asyncio
 import contextlib
@@ -124,24 +124,3 @@ class StreamExchange(IExchange):
             task = asyncio.current_task()
             assert task is not None
             self._forget(task)
-
-
-class MemoryTransport:
-    """A connection without a wire, for tests and for calls from the command line."""
-
-    def __init__(self, handler: DefaultHandler, principal: Principal = ANONYMOUS) -> None:
-        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        self._exchange = StreamExchange(handler, self._outbox.put_nowait, principal)
-
-    def send(self, message: bytes) -> None:
-        """Send a message to the server."""
-        self._exchange.receive(message)
-
-    async def receive(self) -> bytes:
-        """Wait for the next message from the server."""
-        return await self._outbox.get()
-
-    async def close(self, drain_seconds: float = 0.0) -> list[bytes]:
-        """Close the connection and return the messages that were not received yet."""
-        await self._exchange.close(drain_seconds)
-        return [self._outbox.get_nowait() for _ in range(self._outbox.qsize())]

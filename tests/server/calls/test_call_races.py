@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, ToolContext
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import container_of
