@@ -25,14 +25,13 @@ from axolotl_core.errors import (
     ToolError,
 )
 from axolotl_core.layers import ToolCall
-from axolotl_core.protocol.wire import encode
 from axolotl_core.questions.question import needs_input
 from axolotl_server.calls.binding import Binding
 from axolotl_server.calls.call_shares import CallShares
 from axolotl_server.execution.threads import Zombies
 from axolotl_server.lifecycle.closing import ScopeCloser
 from axolotl_server.messages.connection import Connection
-from axolotl_server.messages.replies import RESPONSE, RESULT, describe_stop, end_cancelled, error_reply, hide
+from axolotl_server.messages.replies import describe_stop, end_cancelled, error_reply, frame, hide
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import withdraw
 
@@ -322,7 +321,7 @@ class FeatureMethod(ABC):
         assert request.head.id is not UNSET
         try:
             result = self._reply_to_stop(call, request)
-            return None if result is None else b"".join((RESPONSE, encode(request.head.id), RESULT, result, b"}"))
+            return None if result is None else frame(request.head.id, result)
         except ProtocolError as error:
             return error_reply(error, request.head.id, request.era, request.exchange)
 
