@@ -45,7 +45,7 @@ async def turns(number: int) -> None:
 
 def assert_nothing_is_left(host: ServerHost, tasks_before: set[Any]) -> None:
     assert not host.handler.inflight
-    assert not host.handler.inflight._watched
+    assert not host.handler.inflight._share_of
     assert not host.assembly.deadlines._timers
     assert asyncio.all_tasks() == tasks_before
 
