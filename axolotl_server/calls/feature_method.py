@@ -66,9 +66,9 @@ class InFlight(dict[ToolCall, asyncio.TimerHandle]):
         self.scope_closer = ScopeCloser()
         self._capacity = limit
         self._limit_per_principal = maxsize if limit_per_principal is None else limit_per_principal
-        self._share_of: dict[ToolCall, Share | None] = {}
+        self._share_of: dict[ToolCall, Share] = {}
         """Whom each call counts for, until its code has ended."""
-        self._by_share: Counter[Share | None] = Counter()
+        self._by_share: Counter[Share] = Counter()
         self._watch_after_seconds = watch_after_seconds
         self._drained: asyncio.Event | None = None
 
@@ -86,8 +86,9 @@ class InFlight(dict[ToolCall, asyncio.TimerHandle]):
         elif share is not None and self._by_share[share] >= self._limit_per_principal:
             message = f"Too many calls are running: one caller may run {self._limit_per_principal} at once; try again"
         else:
-            self._share_of[call] = share
-            self._by_share[share] += 1
+            if share is not None:
+                self._share_of[call] = share
+                self._by_share[share] += 1
             self[call] = exchange.loop.call_later(self._watch_after_seconds, _watch, call, request)
             return None
         self.refused += 1
@@ -97,14 +98,14 @@ class InFlight(dict[ToolCall, asyncio.TimerHandle]):
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
         """Remove a call whose code has ended, perhaps after it was abandoned."""
-        share = self._share_of.pop(call)
-        self._by_share[share] -= 1
-        if not self._by_share[share]:
-            del self._by_share[share]
-        if call.lingers is None:
-            self.zombies.remove(call)
-        elif call.abandoned:
-            call.lingers(partial(self.zombies.remove, call))
+        share = self._share_of.pop(call, None)
+        if share is not None:
+            self._by_share[share] -= 1
+            if not self._by_share[share]:
+                del self._by_share[share]
+        if call.abandoned:
+            forget = partial(self.zombies.remove, call)
+            forget() if call.lingers is None else call.lingers(forget)
         self._remove(call, connection)
 
     def abandon(self, call: ToolCall, connection: Connection | None) -> None:
