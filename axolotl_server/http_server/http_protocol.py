@@ -1,7 +1,6 @@
 """The HTTP protocol of a connection: strict, bounded parsing, and a direct path for posted messages."""
 
 import asyncio
-import logging
 import socket
 import struct
 from collections import deque
@@ -16,8 +15,7 @@ from axolotl_core.protocol.wire import error_message
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.http_requests import (
-    AsgiCycle,
-    DirectRequest,
+    HttpRequest,
     RequestTransport,
     check_framing,
     check_target,
@@ -39,8 +37,6 @@ _MAX_PIPELINED_AT_ONCE: Final = 100
 _MAX_DISCARDED_BYTES: Final = 16 * 1024 * 1024
 _DISCARD_SECONDS: Final = 2.0
 """How much a client may send after the reply that refuses its request, so that it reads this reply."""
-
-_log: Final = logging.getLogger("axolotl")
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -336,7 +332,7 @@ class HttpProtocol(HttpToolsProtocol):
         )
 
     def _answer_directly(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
-        self.cycle = request = DirectRequest(self, self.loop)
+        self.cycle = request = HttpRequest(self, self.loop)
         state = self.server_state
         task = start_task(state.app.answer_post(headers, credentials, body, request), self.loop)
         if not task.done():
@@ -352,18 +348,14 @@ class HttpProtocol(HttpToolsProtocol):
         before = None if self.is_idle else self.cycle
         if len(self.pipeline) >= _MAX_PIPELINED_AT_ONCE:
             raise HttpRefusal(429, f"Too many requests: at most {_MAX_PIPELINED_AT_ONCE} may wait for another reply")
-        self.cycle = AsgiCycle(
-            scope=self.scope,
-            transport=self.request_transport,
-            flow=self.flow,
-            logger=_log,
-            access_logger=_log,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=(b"expect", b"100-continue") in headers,
+        self.cycle = HttpRequest(
+            self,
+            self.loop,
+            self.scope,
             keep_alive=version == "1.1" and self.parser.should_keep_alive(),
-            on_response=self.on_response_complete,
+            waiting_for_100_continue=(b"expect", b"100-continue") in headers,
+            body=bytearray(),
+            more_body=True,
         )
         if before is None:
             self._start_asgi_task(self.cycle, self.app)
