@@ -43,11 +43,15 @@ _MAX_NAMED_CALLS = 100
 _MAX_ID_CHARACTERS = 64
 
 
-class InFlight(dict[ToolCall, asyncio.TimerHandle]):
-    """The table of running calls, each with the timer after which it counts as slow.
+_WATCHED: Final = 2
+"""The ticks after which a call is watched, or no longer needs to be."""
 
-    IDs of unrelated HTTP clients collide, so a call is found by its ID only in the table of its connection. The client
-    of a slow call is kept waiting, and watched for its disconnection.
+
+class InFlight(dict[ToolCall, int]):
+    """The table of running calls, each with the ticks of a common timer that it has seen.
+
+    IDs of unrelated HTTP clients collide, so a call is found by its ID only in the table of its connection. A call that
+    sees the timer twice is slow: its client is kept waiting, and watched for its disconnection.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class InFlight(dict[ToolCall, asyncio.TimerHandle]):
         """Whom each call counts for, until its code has ended."""
         self._by_share: Counter[Share] = Counter()
         self._watch_after_seconds = watch_after_seconds
+        self._is_ticking = False
         self._drained: asyncio.Event | None = None
 
     @property
@@ -89,7 +94,9 @@ class InFlight(dict[ToolCall, asyncio.TimerHandle]):
             if share is not None:
                 self._share_of[call] = share
                 self._by_share[share] += 1
-            self[call] = exchange.loop.call_later(self._watch_after_seconds, _watch, call, request)
+            self[call] = 0
+            if not self._is_ticking:
+                self._tick_later(exchange.loop)
             return None
         self.refused += 1
         if request.connection is not None:
@@ -115,18 +122,30 @@ class InFlight(dict[ToolCall, asyncio.TimerHandle]):
 
     def free_id(self, call: ToolCall, connection: Connection | None) -> None:
         """Let the client use the ID of a stopped call again at once, although its code may need some time to end."""
-        self[call].cancel()
+        self[call] = _WATCHED
         if connection is not None:
             connection.unregister(call.request_id, call)
 
     def _remove(self, call: ToolCall, connection: Connection | None) -> None:
-        timer = self.pop(call, None)
-        if timer is not None:
-            timer.cancel()
+        self.pop(call, None)
         if connection is not None:
             connection.unregister(call.request_id, call)
         if self._drained is not None and not self:
             self._drained.set()
+
+    def _tick_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_ticking = True
+        loop.call_later(self._watch_after_seconds, self._tick, loop)
+
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        for call, ticks in tuple(self.items()):
+            self[call] = ticks + 1
+            if ticks + 1 == _WATCHED:
+                request = _request_of(call)
+                request.exchange.watch(call if request.era.cancel_on_disconnect else None)
+        self._is_ticking = False
+        if any(ticks < _WATCHED for ticks in self.values()):
+            self._tick_later(loop)
 
     def refuse(self) -> None:
         """Refuse further calls."""
@@ -155,10 +174,6 @@ class InFlight(dict[ToolCall, asyncio.TimerHandle]):
             _log.warning("%d more calls are stopped: %s", len(calls) - _MAX_NAMED_CALLS, reason)
         for call in calls:
             call.stop(reason)
-
-
-def _watch(call: ToolCall, request: Request) -> None:
-    request.exchange.watch(call if request.era.cancel_on_disconnect else None)
 
 
 class RequestTarget(msgspec.Struct, gc=False):

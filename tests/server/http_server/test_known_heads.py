@@ -23,7 +23,7 @@ def test_known_heads_are_bounded() -> None:
     known = KnownHeads()
     for number in range(1000):
         known.add(b"POST /%d HTTP/1.1\r\n\r\n" % number, {}, None, 0)
-    known.add(b"POST /%b HTTP/1.1\r\n\r\n" % (b"a" * 4096), {}, None, 0)
-    assert len(known._heads) <= 256
+    assert 0 < (kept := len(known._heads)) <= 256
     assert known.find(b"POST /999 HTTP/1.1\r\n\r\n") == ({}, None, b"")
-    assert known.find(b"POST /%b HTTP/1.1\r\n\r\n" % (b"a" * 4096)) is None
+    known.add(b"POST /%b HTTP/1.1\r\n\r\n" % (b"a" * 4096), {}, None, 0)
+    assert len(known._heads) == kept
