@@ -1,4 +1,4 @@
-"""Heads that clients repeat: found by their digest instead of being parsed again."""
+"""Heads that clients repeat: found in a table instead of being parsed again."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -22,11 +22,13 @@ class KnownHeads:
 
     def __init__(self) -> None:
         self._heads: dict[bytes, _KnownHead] = {}
+        """By the head, or by its digest if it has credentials."""
 
     def find(self, data: bytes) -> tuple[Mapping[bytes, bytes], bytes | None, bytes] | None:
         """Return the headers, credentials and body of a request, if the data is one whole request with a known head."""
         size = data.find(_END, 0, _MAX_HEAD_BYTES) + len(_END)
-        known = self._heads.get(_digest(data[:size]))
+        head = data[:size]
+        known = self._heads.get(head) or self._heads.get(_digest(head))
         if known is None or len(data) - size != known.length:
             return None
         return known.headers, data[known.credentials] or None, data[size:]
@@ -39,7 +41,7 @@ class KnownHeads:
             self._heads.clear()
         begin = head.find(credentials or b"")
         place = slice(begin, begin + len(credentials or b""))
-        self._heads[_digest(head)] = _KnownHead(headers, place, length)
+        self._heads[head if credentials is None else _digest(head)] = _KnownHead(headers, place, length)
 
 
 def _digest(head: bytes) -> bytes:
