@@ -24,13 +24,13 @@ from axolotl_core.protocol.messages import (
     usable_id,
     without_nulls,
 )
-from axolotl_core.protocol.wire import encode, error_message
+from axolotl_core.protocol.wire import error_message
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, IEra
 from axolotl_server.messages.connection import Connection, Forwarded, IExchange, IObserver, IRunning, IStoppable
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.params import CancelledParams, read_params
-from axolotl_server.messages.replies import RESPONSE, RESULT, error_reply, hide_internal
+from axolotl_server.messages.replies import error_reply, frame, hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.subscriptions import Subscriptions
 
@@ -132,13 +132,9 @@ class DefaultHandler:
         if head.id is UNSET:
             await self._handle_notification(head, data, exchange)
             return None
-        eras, connection, meta = self._eras, None, head.params.meta
-        era = eras.default_handshake
+        era = self._eras.default_handshake
         try:
-            if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
-                era = eras.stateless  # a shortcut for the usual request over HTTP
-            else:
-                era, connection = eras.select(head, exchange)
+            era, connection = self._eras.select(head, exchange)
             request = Request(head, data, era, exchange, connection)
             try:
                 era.admit(request)
@@ -149,7 +145,7 @@ class DefaultHandler:
                 self._report_refusal(request, error)
                 raise
             result = await method(request)
-            return None if result is None else b"".join((RESPONSE, encode(head.id), RESULT, result, b"}"))
+            return None if result is None else frame(head.id, result)
         except ProtocolError as error:
             return error_reply(error, head.id, era, exchange)
         except Exception as error:

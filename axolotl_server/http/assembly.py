@@ -1,24 +1,17 @@
 """The HTTP application of a server, built from its settings and roles."""
 
 import ssl
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.http import IAuthenticator, Route, Routing
+from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes, make_health
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.cross_origin import CrossOriginApp
 from axolotl_server.settings.transports import HttpSettings
 from axolotl_server.urls import is_loopback
-
-if TYPE_CHECKING:
-    from axolotl_server.authentication.assembly import MadeVerifier
-    from axolotl_server.authentication.gate import BearerGate
-    from axolotl_server.console.routes import ConsoleRoutes
-    from axolotl_server.health import Health
-    from axolotl_server.http.mounting import MountedApp, PrincipalOf, Target
 
 
 def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
@@ -77,57 +70,21 @@ def check_exposure(host: ServerHost, address: str) -> None:
     )
 
 
-@overload
-def make_app(target: ServerHost) -> HttpApp: ...
-
-
-@overload
-def make_app(
-    target: "Target",
-    *,
-    settings: Mapping[str, Any] | str | Path | None = None,
-    profile: str | None = None,
-    toolsets: Sequence[str] = (),
-    principal: "PrincipalOf | None" = None,
-) -> "MountedApp": ...
-
-
-def make_app(
-    target: "ServerHost | Target",
-    *,
-    settings: Mapping[str, Any] | str | Path | None = None,
-    profile: str | None = None,
-    toolsets: Sequence[str] = (),
-    principal: "PrincipalOf | None" = None,
-) -> "HttpApp | MountedApp":
-    """Make an ASGI application of a container, to be mounted in another one or served alone.
-
-    The application around it runs its `lifespan`. `target` is a container, its class, or where it is, such as
-    `shop.container:Container`. `settings` is the path of a settings file or has the form of one; without it, the file
-    of the project is read. `principal` finds the principal of a request in its ASGI scope, if the application around it
-    authenticates requests; None refuses a request with 401.
-
-    For a `ServerHost` that has started, this makes the application alone, without a lifespan and without options.
-    """
-    if isinstance(target, ServerHost):
-        return _app_of(target)
-    from axolotl_server.http.mounting import MountedApp
-
-    return MountedApp(_app_of, target, settings=settings, profile=profile, toolsets=toolsets, principal=principal)
-
-
-def _app_of(host: ServerHost) -> HttpApp:
-    health = _health_of(host)
+def make_app(host: ServerHost) -> HttpApp:
+    """Make the ASGI application of a host that has started, without a lifespan."""
+    health = make_health(host) if host.settings.health.enabled else None
     gate = _gate_of(host, health)
-    console = _console_of(host, gate)
-    routes = _routes_of(host, health) | ({} if console is None else console.by_path())
-    kind = _kind_of(host)
-    routing = Routing(gate, routes)
-    app = kind(host.handler, host.settings, host.roles.event_store, routing, redis=host.assembly.redis)
+    routes = _routes_of(host, health)
+    console = None
+    if host.assembly.console is not None:
+        from axolotl_server.console.routes import ConsoleRoutes
+
+        console = ConsoleRoutes(host, host.assembly.console, gate)
+        routes |= console.by_path()
+    kind = CrossOriginApp if host.settings.http.allowed_origins else HttpApp
+    app = kind(host.handler, host.settings, host.roles.event_store, Routing(gate, routes), redis=host.assembly.redis)
     host.on_stop(app.sessions.close)
     if health is not None and app.sessions.shared:
-        from axolotl_server.health import StoreCheck
-
         health.add(StoreCheck("session_store", app.sessions.ping))
     if console is not None:
         console.sessions = app.sessions
@@ -136,32 +93,7 @@ def _app_of(host: ServerHost) -> HttpApp:
     return app
 
 
-def _kind_of(host: ServerHost) -> type[HttpApp]:
-    """Choose the application with CORS only if there are allowed origins."""
-    if not host.settings.http.allowed_origins:
-        return HttpApp
-    from axolotl_server.http.cross_origin import CrossOriginApp
-
-    return CrossOriginApp
-
-
-def _console_of(host: ServerHost, gate: IAuthenticator | None) -> "ConsoleRoutes | None":
-    if host.assembly.console is None:
-        return None
-    from axolotl_server.console.routes import ConsoleRoutes
-
-    return ConsoleRoutes(host, host.assembly.console, gate)
-
-
-def _health_of(host: ServerHost) -> "Health | None":
-    if not host.settings.health.enabled:
-        return None
-    from axolotl_server.health import make_health
-
-    return make_health(host)
-
-
-def _gate_of(host: ServerHost, health: "Health | None") -> IAuthenticator | None:
+def _gate_of(host: ServerHost, health: Health | None) -> IAuthenticator | None:
     if host.authenticator is not None or not is_authenticated(host):
         return host.authenticator
     from axolotl_server.authentication.assembly import make_gate
@@ -174,22 +106,15 @@ def _gate_of(host: ServerHost, health: "Health | None") -> IAuthenticator | None
         None if rejections is None else rejections.add,
     )
     host.on_stop(verifier.close)
-    if health is not None:
-        _watch_verifier(gate, verifier, health)
+    if health is not None and verifier.ping is not None:
+        health.add(StoreCheck("issuer_keys", verifier.ping))
+    elif health is not None and verifier.depends_on_others:
+        problem = "tokens cannot be verified"
+        health.add(OutageCheck("token_verifier", lambda: problem if gate.has_failed else None))
     return gate
 
 
-def _watch_verifier(gate: "BearerGate", verifier: "MadeVerifier", health: "Health") -> None:
-    from axolotl_server.health import OutageCheck, StoreCheck
-
-    if verifier.ping is not None:
-        health.add(StoreCheck("issuer_keys", verifier.ping))
-    elif verifier.depends_on_others:
-        problem = "tokens cannot be verified"
-        health.add(OutageCheck("token_verifier", lambda: problem if gate.has_failed else None))
-
-
-def _routes_of(host: ServerHost, health: "Health | None") -> dict[str, Route]:
+def _routes_of(host: ServerHost, health: Health | None) -> dict[str, Route]:
     routes: dict[str, Route] = {}
     if host.assembly.observation is not None and host.assembly.observation.page is not None:
         routes[host.settings.metrics.path] = Route(host.assembly.observation.page.serve, is_open=True)
@@ -198,7 +123,5 @@ def _routes_of(host: ServerHost, health: "Health | None") -> dict[str, Route]:
 
         routes |= metadata_routes(host.settings)
     if health is not None:
-        from axolotl_server.health import health_routes
-
         routes |= health_routes(health, host.settings.health)
     return routes

@@ -34,7 +34,7 @@ def holdings(host: ServerHost) -> dict[str, Any]:
     inflight, deadlines = host.handler.inflight, host.assembly.deadlines
     counts = {
         "in flight": len(inflight),
-        "watched": len(inflight._watched),
+        "callers": len(inflight._by_share),
         "zombies": len(inflight.zombies),
         "finalising": len(inflight.scope_closer),
         "deadlines": len(deadlines._timers),
