@@ -4,12 +4,11 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 if TYPE_CHECKING:
-    from axolotl_server.calls.binding import Binding
     from axolotl_server.host import ServerHost
 
 _NEVER_SHOWN: Final = "\x7f-\x9f\u2028-\u202e\u2066-\u2069"
@@ -38,20 +37,9 @@ def _escape(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
 
 
-def features_of(host: "ServerHost") -> "dict[str, Sequence[Binding[Any]]]":
-    """Return the features of a server, by kind; the files of skills belong to their skill."""
-    return {
-        "tools": host.catalogue.bindings(),
-        "prompts": host.prompts.bindings(),
-        "resources": [one for one in host.resources.bindings() if one.spec.kind != "skill"],
-        "templates": [one for one in host.templates.bindings() if one.spec.kind != "skill"],
-        "skills": () if host.skills is None else host.skills.bindings(),
-    }
-
-
 def counts_in(host: "ServerHost") -> dict[str, int]:
     """Count the features of a server, by kind."""
-    return {kind.removesuffix("s"): len(bindings) for kind, bindings in features_of(host).items()}
+    return {kind.removesuffix("s"): len(found) for kind, found in host.bindings().items()}
 
 
 def counted(counts: Mapping[str, int]) -> list[str]:

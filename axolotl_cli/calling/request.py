@@ -19,11 +19,12 @@ from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line, report
 from axolotl_cli.views.progress import CallProgress
-from axolotl_cli.views.schemas import resolve, sample_of
+from axolotl_cli.views.schemas import sample_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
+from axolotl_core.schema import resolve
 from axolotl_server.client.client import Client, InProcessClient
 from axolotl_server.client.outcomes import Answer, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.host import ServerHost
@@ -291,7 +292,7 @@ def _is_not_target(word: str) -> bool:
 
 
 async def _bound_schema(host: ServerHost, name: str) -> Mapping[str, Any]:
-    binding = host.catalogue.find(name)
+    binding = host.assembly.tools.find(name)
     return {} if binding is None else binding.spec.input_schema
 
 
@@ -321,7 +322,7 @@ def _what_there_is(host: ServerHost, kind: str) -> str | None:
     """Name all tools or prompts of a server, if they are few."""
     if kind == "resource":
         return None
-    bindings = host.catalogue.bindings() if kind == "tool" else host.prompts.bindings()
+    bindings = host.assembly.tools.bindings() if kind == "tool" else host.assembly.prompts.bindings()
     names = sorted(binding.spec.name for binding in bindings)
     if len(names) > _MAX_LISTED:
         return f"This server has {len(names)} {kind}s; axolotl list shows them"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from axolotl_cli.views.schemas import resolve
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.tool_rules import retry_hazards
+from axolotl_core.schema import resolve
 
 if TYPE_CHECKING:
     from axolotl_server.calls.binding import Binding

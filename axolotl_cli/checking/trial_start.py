@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from dependency_injector import containers
 
@@ -21,11 +20,10 @@ from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import counts_in
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.loading import load_settings
-from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.role_mistakes import misspelled_roles
-from axolotl_server.hosting.roles import resolve_settings
+from axolotl_server.hosting.role_resolution import resolve_settings
 
 
 class TrialStart:
@@ -95,16 +93,15 @@ def _check_what_starts_later(host: ServerHost) -> None:
 
 
 def _advice(host: ServerHost) -> Iterator[Finding]:
-    for tool in host.catalogue.bindings():
+    features = host.bindings()
+    for tool in features["tools"]:
         yield from advice_about_tool(tool.spec)
         if host.loaded_settings.settings.tasks.url is not None:
             yield from advice_about_stored_tasks(tool)
-    for prompt in host.prompts.bindings():
+    for prompt in features["prompts"]:
         yield from advice_about_prompt(prompt.spec)
-    catalogues: tuple[Catalogue[Any, Any], ...] = (host.resources, host.templates)
-    for catalogue in catalogues:
-        for resource in catalogue.bindings():
-            yield from advice_about_resource(resource.spec)
+    for resource in (*features["resources"], *features["templates"]):
+        yield from advice_about_resource(resource.spec)
     yield from advice_about_skills(host.roles.skills)
 
 

@@ -41,9 +41,6 @@ def serve(
     if http and transport is Transport.STDIO:
         names = ", ".join(f"--{name}" for name in http)
         raise typer.BadParameter(f"{names} has no effect over stdio: add --transport http")
-    from axolotl_server.hosting.container_imports import import_dependency_injector
-
-    import_dependency_injector()
     flags: dict[str, Any] = {"http": http} if http else {}
     if log_level is not None:
         flags["log_level"] = log_level.value

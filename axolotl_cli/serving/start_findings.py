@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_server.configuration.environment import unknown_variables
 from axolotl_server.configuration.loading import LoadedSettings
 from axolotl_server.configuration.origins import Keys, dotted
@@ -48,7 +48,7 @@ def settings_without_effect(host: ServerHost) -> Iterator[tuple[str | None, str]
 
 def specs_of(host: ServerHost) -> list[FeatureSpec]:
     """List what the policies of a server are about: its features, and the methods of its extensions."""
-    catalogues: list[Catalogue[Any, Any]] = [host.catalogue, host.prompts, host.resources, host.templates]
+    catalogues: list[Catalogue[Any, Any]] = [*host.assembly.catalogues]
     specs = [binding.spec for catalogue in catalogues for binding in catalogue.bindings()]
     return [*specs, *host.assembly.extension_methods.specs]
 
@@ -58,9 +58,7 @@ def _settings_of_unknown_tools(loaded: LoadedSettings, known: Sequence[str]) -> 
     folded = {name.casefold() for name in known}
     for name in loaded.settings.tools.overrides:
         if name.casefold() not in folded:
-            near = nearest(name, known)
-            hint = f"; did you mean {near!r}?" if near else ""
-            origin = loaded.origin_of(("tools", name))
+            hint, origin = did_you_mean(name, known), loaded.origin_of(("tools", name))
             yield name, f"Setting tools.{name} is for a tool that does not exist{hint} ({origin})"
 
 

@@ -25,7 +25,7 @@ def describe_server(host: ServerHost, listener: socket.socket) -> dict[str, Any]
     return {
         "name": host.settings.server.name,
         "url": url,
-        "console": None if host.console is None else host.console.link(url),
+        "console": None if host.assembly.console is None else host.assembly.console.link(url),
         "counts": counts_in(host),
     }
 

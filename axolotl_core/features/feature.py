@@ -5,17 +5,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, Final, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from pydantic import ValidationError
+from pydantic import Field, Strict, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError, DefinitionError, OutputError
 from axolotl_core.features.attributes import (
-    RULES,
-    AttributeRule,
     caller_place,
     faults_of_attributes,
     place_of,
@@ -41,6 +51,11 @@ UNSENDABLE: Final = (ValidationError, PydanticSerializationError, UnicodeEncodeE
 """What encoding an output raises if it does not fit its type, or is not JSON."""
 
 
+Names: TypeAlias = Annotated[frozenset[str], Strict(False)]
+_Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_FromZero: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class IFeature(ABC):
     """Something that a server offers and a caller can run.
 
@@ -51,35 +66,34 @@ class IFeature(ABC):
     name: str
     description: str = ""
     title: str | None = None
-    icons: tuple[Icon, ...] = ()
+    icons: Annotated[tuple[Icon, ...], Strict(False)] = ()
     meta: Mapping[str, Any] = {}
-    tags: frozenset[str] = frozenset()
+    tags: Names = frozenset()
 
-    timeout_seconds: float | None = None
+    timeout_seconds: _Positive | None = None
     """The time limit of a call; None for the server's default."""
-    max_timeout_seconds: float | None = None
+    max_timeout_seconds: _Positive | None = None
     """Each progress report restarts the time limit, up to this time after the start of the call."""
-    max_concurrency: int | None = None
+    max_concurrency: Annotated[int, Field(ge=1)] | None = None
     """How many calls may run at the same time; None for no limit."""
-    queue_limit: int | None = None
+    queue_limit: Annotated[int, Field(ge=0)] | None = None
     """How many more calls may wait; None for the server's default."""
-    queue_timeout_seconds: float | None = None
+    queue_timeout_seconds: _FromZero | None = None
     """How long a call may wait; None for the server's default."""
     pool: str | None = None
-    """The name of a share of the threads, or of a group of tool processes, for all features with the same `pool`. None
-    for a share or processes of its own."""
-    max_result_bytes: int | None = None
+    """The name of a share of the threads for all features with the same `pool`. None for a share of its own."""
+    max_result_bytes: Annotated[int, Field(ge=1)] | None = None
     """The maximum size of a result; None for the server's default."""
-    scopes: frozenset[str] = frozenset()
+    scopes: Names = frozenset()
     """The scopes that a caller needs, if an authorizer checks them."""
-    cost: float = 1.0
+    cost: _FromZero = 1.0
     """How much of a quota a call consumes."""
     execution: Execution = "loop"
     suspends: bool = True
     """Whether the code ever awaits. If it does not, it needs no event loop in a worker thread."""
 
-    scanned: ClassVar[bool | None] = None
-    """Whether `scan` collects this class, not its subclasses: False leaves it out, True marks it for `marked_only`."""
+    scanned: bool = True
+    """Whether `scan` collects this class; subclasses do not inherit False."""
 
     input_model: ClassVar[Any]
 
@@ -197,14 +211,14 @@ def _is_declared(cls: type) -> bool:
     return owner is not IFeature and "_derives_execution" not in vars(owner)
 
 
-def check_attributes(feature: IFeature, own_rules: Mapping[str, AttributeRule], *own_names: str) -> None:
+def check_attributes(feature: IFeature, interface: type) -> None:
     """Check the name and all other attributes of a feature before it is registered.
 
     Raises:
         ConfigurationError: with everything that is wrong: a missing or invalid name, wrong values, misspelled names.
     """
     _check_name(feature)
-    findings = tuple(faults_of_attributes(feature, {**RULES, **own_rules}, ("name", *own_names)))
+    findings = tuple(faults_of_attributes(feature, interface))
     if findings:
         raise ConfigurationError(*findings)
 

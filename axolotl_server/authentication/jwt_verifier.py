@@ -16,6 +16,7 @@ from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.claims import ClaimReader, check_kind
+from axolotl_server.authentication.fetcher import HttpFetcher
 from axolotl_server.settings.authentication import AuthSettings
 
 _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
@@ -64,9 +65,10 @@ class SharedSecret:
 class JwtVerifier(ITokenVerifier):
     """Verifies signature, issuer, audience and lifetime; where a key is found never depends on the token."""
 
-    def __init__(self, settings: AuthSettings, keys: Mapping[str, IKeys]) -> None:
-        """Take the settings, and the keys by issuer."""
+    def __init__(self, settings: AuthSettings, keys: Mapping[str, IKeys], fetcher: HttpFetcher | None = None) -> None:
+        """Take the settings, the keys by issuer, and what loads them."""
         self._keys = keys
+        self._fetcher = fetcher
         self._claims = ClaimReader(settings)
         self._algorithms = settings.signing_algorithms
         self._skew_seconds = settings.clock_skew_seconds
@@ -100,6 +102,8 @@ class JwtVerifier(ITokenVerifier):
         """Close all sources of keys."""
         for keys in self._keys.values():
             await keys.close()
+        if self._fetcher is not None:
+            await self._fetcher.close()
 
     def _read_unverified(self, token: str, header: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Read the issuer, the key ID and the algorithm, which choose a key; none of them is proven yet."""

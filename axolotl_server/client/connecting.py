@@ -11,7 +11,7 @@ from dependency_injector import containers
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.versions import STATELESS_REVISIONS
-from axolotl_server.client.channel import IDuplexChannel, InvalidReply
+from axolotl_server.client.channel import IChannel, InvalidReply
 from axolotl_server.client.client import Client, InProcessClient, announced_capabilities, find_revision
 from axolotl_server.client.event_reading import ClientLimits
 from axolotl_server.client.handshake_requests import HandshakeRequests
@@ -109,7 +109,7 @@ async def connect_process(
 
 @asynccontextmanager
 async def connect_channel(
-    channel: IDuplexChannel,
+    channel: IChannel,
     answer: Answering | None,
     capabilities: Mapping[str, Any] | None,
     revision: str | None,
@@ -129,7 +129,7 @@ async def connect_channel(
 
 
 async def _negotiate(
-    channel: IDuplexChannel,
+    channel: IChannel,
     answer: Answering | None,
     capabilities: Mapping[str, Any],
     revision: str | None,

@@ -39,7 +39,7 @@ class Conversation:
     def __init__(self, channel: IChannel, request_id: int) -> None:
         self.inbox = Inbox()
         self.request_id = request_id
-        self._stream = channel.open(self.inbox)
+        self._channel = channel
         self._begun = False
         self._ended = False
         self.result: Any = None
@@ -49,7 +49,8 @@ class Conversation:
     def begin(self, method: str, params: Mapping[str, Any]) -> None:
         """Send the request."""
         self._begun = True
-        self._stream.begin({"jsonrpc": "2.0", "id": self.request_id, "method": method, "params": params})
+        request = {"jsonrpc": "2.0", "id": self.request_id, "method": method, "params": params}
+        self._channel.begin(request, self.inbox)
 
     async def receive(self) -> Received | None:
         """Wait for a message of the server; None when there is a result.
@@ -71,7 +72,7 @@ class Conversation:
 
     async def close(self) -> None:
         """Close the stream; an unanswered request is cancelled."""
-        await self._stream.close(self.request_id if self._begun and not self._ended else None)
+        await self._channel.end(self.request_id, cancel=self._begun and not self._ended)
         self.inbox.put(None)
 
     def orphaned_task(self) -> str | None:

@@ -13,7 +13,7 @@ from axolotl_core.protocol.messages import (
     SERVER_INFO_KEY,
 )
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
-from axolotl_server.client.channel import IChannel, IDuplexChannel, InvalidReply, Message
+from axolotl_server.client.channel import IChannel, InvalidReply, Message
 from axolotl_server.client.outcomes import Answering, RemoteError, ServerDescription, TaskCancelled, answers_to
 from axolotl_server.client.requests import (
     MAX_PAGES,
@@ -47,8 +47,7 @@ class StatelessRequests(Requests):
     ) -> None:
         super().__init__(channel, revision, answer, capabilities)
         channel.use(revision)
-        if isinstance(channel, IDuplexChannel):
-            channel.unclaimed = self._hand_out
+        channel.unclaimed = self._hand_out
 
     async def describe(self) -> ServerDescription:
         result = await self.send("server/discover", {})

@@ -132,11 +132,6 @@ class _ObservedCall(msgspec.Struct, eq=False):
         self.end(Ending("abandoned", None if reason is None else reason.value))
 
 
-def _notices_beginnings(observer: "IObserver") -> bool:
-    """Whether an observer does something when a call begins: the method that all inherit does nothing."""
-    return "call_begun" in type(observer).__dict__
-
-
 class ObserverLayer(ILayer):
     """Reports every call to the observers, refused calls included."""
 
@@ -146,11 +141,10 @@ class ObserverLayer(ILayer):
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Report when a call begins and, once, how it ended."""
         observers = self._observers
-        beginnings = tuple(one.call_begun for one in observers if _notices_beginnings(one))
 
         async def observed(call: ToolCall) -> Any:
-            for begun in beginnings:
-                begun(call)
+            for observer in observers:
+                observer.call_begun(call)
             open_call = _ObservedCall(call, observers)
             call.when_abandoned(open_call.abandon)
             try:

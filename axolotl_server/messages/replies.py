@@ -19,7 +19,7 @@ from axolotl_core.errors import (
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.result_keys import own_meta
-from axolotl_core.protocol.wire import error_message
+from axolotl_core.protocol.wire import encode, error_message
 
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
@@ -78,9 +78,9 @@ def _named(call: ToolCall) -> str:
     return f"{call.spec.kind.title()} {call.spec.name}"
 
 
-RESPONSE: Final = b'{"jsonrpc":"2.0","id":'
-RESULT: Final = b',"result":'
-"""The parts of a result message: the encoded ID goes between them, the result after them."""
+def frame(request_id: RequestId, result: bytes) -> bytes:
+    """Make the message for an encoded result."""
+    return b"".join((b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":', result, b"}"))
 
 
 _TRY_AGAIN: Final = (429, 503)

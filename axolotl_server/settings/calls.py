@@ -23,7 +23,7 @@ class LimitOverrides(Section):
     queue_timeout_seconds: PositiveFloat | None = None
     """How long a call may wait in the queue."""
     pool: str | None = None
-    """The thread or process pool that runs the calls. Tools with the same `pool` share it."""
+    """The share of the threads that runs the calls, for all tools with the same `pool`."""
     max_result_bytes: PositiveInt | None = None
     """The maximum size of a result."""
 
@@ -130,7 +130,7 @@ class LimitSettings(Section):
     max_loop_lag_seconds: PositiveFloat | None = 0.08
     """How long an HTTP request may wait for a busy event loop before it gets 503. null turns this off."""
     processes: PositiveInt = 4
-    """The maximum number of processes for a tool with `execution = "process"`, or for a pool of such tools."""
+    """The maximum number of processes for a tool with `execution = "process"`."""
     max_process_bytes: PositiveInt | None = None
     """How much memory a tool process may use."""
     ask_timeout_seconds: PositiveFloat = 300.0

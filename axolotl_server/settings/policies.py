@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from axolotl_core.features.feature import Kind
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.policies.quota import Counted, Dimension, QuotaRule, RateLimit, Window, WindowLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
@@ -92,7 +92,7 @@ class QuotaSettings(Section):
     """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
 
-Durability: TypeAlias = Literal["none", "write", "fsync"]
+Durability: TypeAlias = Literal["write", "fsync"]
 OnFailure: TypeAlias = Literal["open", "closed"]
 
 
@@ -105,13 +105,11 @@ class AuditSettings(Section):
 
     jsonl_path: Path | None = None
     """A file for records as JSON lines."""
-    sqlite_path: Path | None = None
-    """A SQLite database for records."""
     stderr: bool = False
     """Whether to write records to stderr, without a hash chain."""
     durability: Durability = "write"
-    """How far a record is written before the caller is answered: to a buffer (`none`), the operating system (`write`)
-    or the disk (`fsync`)."""
+    """How far a record is written before the caller is answered: to the operating system (`write`) or the disk
+    (`fsync`)."""
     on_failure: OnFailure = "closed"
     """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"
@@ -132,19 +130,12 @@ class AuditSettings(Section):
     @property
     def enabled(self) -> bool:
         """Whether the settings alone name a sink."""
-        return self.stderr or bool(self.paths)
-
-    @property
-    def paths(self) -> dict[str, Path]:
-        """The files of the log, by the names of their settings."""
-        found = {"jsonl_path": self.jsonl_path, "sqlite_path": self.sqlite_path}
-        return {name: path for name, path in found.items() if path is not None}
+        return self.stderr or self.jsonl_path is not None
 
     def of_worker(self, worker: str) -> Self:
-        """Name the files of one worker."""
-        return self.model_copy(
-            update={name: Path(str(path).replace(WORKER, worker)) for name, path in self.paths.items()}
-        )
+        """Name the file of one worker."""
+        path = None if self.jsonl_path is None else Path(str(self.jsonl_path).replace(WORKER, worker))
+        return self.model_copy(update={"jsonl_path": path})
 
 
 def _one_of(*words: str) -> BeforeValidator:
@@ -153,9 +144,8 @@ def _one_of(*words: str) -> BeforeValidator:
     def check(value: object) -> object:
         if not isinstance(value, str) or value in words:
             return value
-        near = nearest(value, words)
-        hint = f"did you mean {near!r}?" if near else f"choose one of: {', '.join(words)}"
-        raise PydanticCustomError("unknown_word", "{text}", {"text": f"there is no {value!r}; {hint}"})
+        hint = did_you_mean(value, words, f"; choose one of: {', '.join(words)}")
+        raise PydanticCustomError("unknown_word", "{text}", {"text": f"there is no {value!r}{hint}"})
 
     return BeforeValidator(check)
 
@@ -181,8 +171,7 @@ class _Part(Section):
 
 
 def _unknown_key(key: str, known: Iterable[str]) -> str:
-    near = nearest(key, known)
-    return f"{key!r} is unknown" + (f", did you mean {near!r}?" if near else f", choose one of: {', '.join(known)}")
+    return f"{key!r} is unknown{did_you_mean(key, known, '; choose one of: ' + ', '.join(known))}"
 
 
 class Who(_Part):

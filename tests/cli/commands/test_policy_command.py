@@ -165,7 +165,7 @@ def test_off(policy: CommandLine) -> None:
     [
         (["--as", "ada", "refnud"], 3, "There is no tool, prompt or resource 'refnud'; did you mean 'refund'?"),
         (["--as", "ada", "refund", "--kind", "prompt"], 3, "There is no prompt 'refund'"),
-        (["--as", '{"subject": "ada", "role": []}', "refund"], 2, "'role' is unknown, did you mean 'roles'?"),
+        (["--as", '{"subject": "ada", "role": []}', "refund"], 2, "'role' is unknown; did you mean 'roles'?"),
         (["--as", "{", "refund"], 2, "this is not JSON"),
         (["--as", '{"roles": []}', "refund"], 2, "subject: Field required"),
         (["refund"], 2, "--as"),

@@ -44,8 +44,8 @@ async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected
     """Authorization is on if there is a policy, unless disabled; enabled without a policy, it denies."""
     container = offering(authorizer=Everything() if authorizer else None)
     async with ServerHost(container, flags={"authorization": said} if said else None) as host:
-        assert (host.catalogue.authorization is not None) is expected
-        layers = [type(layer).__name__ for layer in host.catalogue.bindings()[0].layers]
+        assert (host.assembly.tools.authorization is not None) is expected
+        layers = [type(layer).__name__ for layer in host.assembly.tools.bindings()[0].layers]
         assert ("AuthorizationLayer" in layers) is expected
 
 
@@ -77,12 +77,12 @@ async def test_switched_on_without_a_policy() -> None:
         ({"defualt": "deny"}, "Setting authorization.defualt is unknown; did you mean 'default'?"),
         ({"default": "denny"}, "Setting authorization.default: there is no 'denny'; did you mean 'deny'?"),
         ({"denied_as": "hidden"}, "there is no 'hidden'; choose one of: forbidden, not_found"),
-        ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0: 'whom' is unknown, did you mean 'who'?"),
+        ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0: 'whom' is unknown; did you mean 'who'?"),
         (
             {"rules": [RULE, {**RULE, "name": "b", "who": {"role": ["x"]}}]},
-            "Setting authorization.rules.1.who: 'role' is unknown, did you mean 'roles'?",
+            "Setting authorization.rules.1.who: 'role' is unknown; did you mean 'roles'?",
         ),
-        ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown, did you mean 'read_only'?"),
+        ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown; did you mean 'read_only'?"),
         ({"rules": [{**RULE, "what": {"kinds": ["tol"]}}]}, "there is no 'tol'; did you mean 'tool'?"),
         (
             {"rules": [{**RULE, "what": {"kinds": ["completion"]}}]},

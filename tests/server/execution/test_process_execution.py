@@ -289,3 +289,21 @@ async def test_a_tool_that_cannot_be_loaded_is_a_clean_error(caplog: pytest.LogC
         outcome = await client.call("unloadable", {"x": 1})
     assert outcome.text == "Tool unloadable cannot run: it cannot be loaded in a process"
     assert "far from home" in caplog.text
+
+
+async def test_a_tool_that_crashes_on_loading_is_a_clean_error() -> None:
+    """A tool that crashes processes on loading fails on each call, and does not cause endless restarts."""
+    async with ServerHost(container_of(process_tools.Deadly()), flags=ONE) as host:
+        client = InProcessClient(host.handler)
+        for _ in range(2):
+            outcome = await client.call("deadly", {"x": 1})
+            assert outcome.text == "Tool deadly cannot run: its process does not start"
+        assert host.assembly.processes.processes == 0
+        await client.close()
+
+
+async def test_calls_share_no_context_variables() -> None:
+    """Context variables are not shared between calls of a process."""
+    async with connect(container_of(process_tools.remember, process_tools.remember_later), settings=ONE) as client:
+        for name in ("remember", "remember_later") * 2:
+            assert (await client.call(name, {"user": "ada"})).text == "nobody"

@@ -83,7 +83,7 @@ async def test_the_operator_has_the_last_word() -> None:
     working = Reporting()
     async with ServerHost(container_of(working), flags={"limits": {"max_timeout_seconds": 2 * SHORT}}) as host:
         client = InProcessClient(host.handler)
-        [binding] = host.catalogue.bindings()
+        [binding] = host.assembly.tools.bindings()
         assert binding.spec.limits.max_timeout_seconds == 2 * SHORT
         assert (await client.call("reporting")).meta["axolotl/reason"] == "timeout"
         await client.close()

@@ -13,8 +13,7 @@ from axolotl_core import ToolError
 from axolotl_core.errors import Overloaded
 from axolotl_core.policies.tool_rules import ResultStoreError
 from axolotl_server.settings.calls import IdempotencySettings
-from axolotl_server.stores.assembly import make_result_store
-from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.memory_results import MemoryResultStore, make_result_store
 from axolotl_server.stores.redis_client import RedisClient
 from axolotl_server.stores.redis_results import RedisResultStore
 from tests.support.counting_tools import Till, text
