@@ -26,11 +26,22 @@ def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The manifest has all required fields, from the settings and the command line."""
     for key, value in {**IDENTITY, "title": "Greeter", "website_url": "https://acme.example"}.items():
         monkeypatch.setenv(f"AXOLOTL_SERVER__{key.upper()}", value)
-    words = ["--name", NAME, "--package", "pypi:acme-greeter", "--package", f"oci:{IMAGE}", "--url", URL]
+    words = [
+        "--name",
+        NAME,
+        "--package",
+        "pypi:acme-greeter",
+        "--package",
+        f"oci:{IMAGE}",
+        "--url",
+        URL,
+        "--package",
+        "pypi:x==2.0",
+    ]
     answer = cli("install", "registry", SAMPLE, *words, "--env", "ACME_TOKEN", "--env", "ACME_REGION")
     assert answer.code == 0, answer.stderr
     document = json.loads(answer.stdout)
-    python, image = document.pop("packages")
+    python, image, other = document.pop("packages")
     assert document == {
         "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
         "name": NAME,
@@ -41,6 +52,7 @@ def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         "remotes": [{"type": "streamable-http", "url": URL}],
     }
     assert (python["identifier"], python["version"], python["runtimeHint"]) == ("acme-greeter", "1.2.0", "uvx")
+    assert (other["identifier"], other["version"]) == ("x", "2.0")
     assert python["transport"] == image["transport"] == {"type": "stdio"}
     assert (image["identifier"], image["runtimeHint"], "version" in image) == (IMAGE, "docker", False)
     assert image["packageArguments"] == [{"type": "positional", "value": "serve"}]
