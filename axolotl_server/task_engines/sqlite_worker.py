@@ -99,7 +99,7 @@ class SqliteStatements(RunStatements):
         now = time.time()
         rows = yield Execute(
             f"update {self.tasks} set worker = $1, due_at = $2 where number in (select number from {self.tasks}"
-            f" indexed by tasks_queue where {_IN_QUEUE} and due_at <= $3 and expires_at > $3 and tool in ({marks})"
+            f" indexed by tasks_queue where {_IN_QUEUE} and due_at <= $3 and tool in ({marks})"
             " order by number limit $4) returning number, id",
             (worker, now + self._settings.lease_seconds, now, count, *names),
         )

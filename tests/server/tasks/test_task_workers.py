@@ -136,6 +136,19 @@ async def test_a_lost_worker_is_replaced(url: str, caplog: pytest.LogCaptureFixt
         assert (old.reasons, old.writes) in (([CancelReason.LOST], [False]), ([CancelReason.CLIENT], [False]))
 
 
+async def test_a_run_keeps_its_task(tmp_path: Path) -> None:
+    """A worker postpones again and again when others may take over what it runs."""
+    gate = Gate()
+    async with opened("", gate, place=f"sqlite:///{tmp_path}/tasks.db", lease_seconds=3.0) as engine:
+        await engine.submit(task_of())
+        await until(lambda: gate.running == 1)
+        with closing(sqlite3.connect(tmp_path / "tasks.db")) as store:
+            due = "select due_at from tasks where state = 'running' and run = 1"
+            [first] = store.execute(due).fetchone()
+            await until(lambda: store.execute(due).fetchone()[0] > first)
+        gate.release.set()
+
+
 async def test_a_task_that_must_not_restart_fails(url: str) -> None:
     """A task of a tool that must not restart fails if its worker is lost."""
     old, new = Gate(), Gate()
