@@ -119,15 +119,18 @@ async def test_a_limit_holds_for_all_workers(url: str) -> None:
 
 
 async def test_a_lost_worker_is_replaced(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The task of a worker that gives no sign of life runs again; the old run is stopped and writes nothing."""
-    old, new = Gate(), Gate()
+    """The task of a worker that gives no sign of life runs again, also if its tool has a limit.
+
+    The old run is stopped and writes nothing.
+    """
+    old, new, tools = Gate(), Gate(), {"render": 1}
     new.release.set()
-    async with opened("", old, place=url, **LONG_LEASE) as zombie:
+    async with opened("", old, place=url, tools=tools, **LONG_LEASE) as zombie:
         task = await zombie.submit(task_of())
         await until(lambda: old.running == 1)
         await zombie.end_work()
         await forget_workers(url)
-        async with opened("", new, place=url, **LONG_LEASE) as engine:
+        async with opened("", new, place=url, tools=tools, **LONG_LEASE) as engine:
             record = await ended(engine, task.id)
             assert (record.status, record.run) == ("completed", 2)
         taken_over = f"task {task.id} of tool render is taken over, as run 2: the worker that ran it is gone"
