@@ -49,7 +49,7 @@ def advice_about_stored_tasks(binding: "Binding[ToolSpec]") -> Iterator[Finding]
     Whether the code of a tool asks cannot be known without running it.
     """
     from axolotl_server.layers.approval import ApprovalLayer
-    from axolotl_server.tasks.task_service import may_restart
+    from axolotl_server.tasks.task_runner import may_restart
 
     spec = binding.spec
     if spec.tool.task_support == "forbidden" or may_restart(spec.tool):

@@ -68,7 +68,7 @@ def _service(host: ServerHost, tools: frozenset[str] | None) -> TaskService:
     unknown = sorted((tools or frozenset()) - set(known))
     if unknown:
         raise ConfigurationError(f"--tools: no tool that runs as a task is called {', '.join(unknown)}")
-    service.tools = tools
+    service.runner.only = tools
     return service
 
 
