@@ -109,11 +109,8 @@ class DefaultHandler:
         inflight: InFlight,
         subscriptions: Subscriptions,
         observers: Sequence[IObserver] = (),
-        *,
-        max_json_values: int = MAX_VALUES,
     ) -> None:
         self._eras = eras
-        self._max_values = max_json_values
         self._observers = observers
         self.inflight = inflight
         self.subscriptions = subscriptions
@@ -123,7 +120,7 @@ class DefaultHandler:
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle a message and return the reply; None if there is none."""
         try:
-            head = read_head(data, self._max_values)
+            head = read_head(data, MAX_VALUES)
         except Irregular:
             return await self._handle_irregular(data, exchange)
         except ProtocolError as error:
@@ -176,7 +173,7 @@ class DefaultHandler:
 
     def receive_forwarded(self, data: bytes, connection: Connection) -> None:
         """Act on a message that another process has received: a cancellation, or an answer to a question."""
-        message = diagnose(data, self._max_values).message
+        message = diagnose(data, MAX_VALUES).message
         if isinstance(message, dict) and "method" not in message:
             _deliver_answer(message, connection)
             return
@@ -213,7 +210,7 @@ class DefaultHandler:
         """Handle JSON that is not a plain request: a batch, a response of the client, or a mistake."""
         request_id: RequestId | None = None
         try:
-            message, problem = diagnose(data, self._max_values)
+            message, problem = diagnose(data, MAX_VALUES)
             if isinstance(message, list) and problem is None:
                 return await self._handle_batch(data, exchange)
             if not isinstance(message, dict):

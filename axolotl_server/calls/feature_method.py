@@ -38,6 +38,10 @@ from axolotl_server.questions.asking import withdraw
 
 _log = logging.getLogger("axolotl")
 
+GRACE_SECONDS = 0.02
+"""How long a stopped call may take to end before its caller is answered without it."""
+_WATCH_AFTER_SECONDS = 0.05
+"""How long a call runs before the server begins to check whether its client has disconnected."""
 _RETRY_AFTER_SECONDS = 1.0
 _MAX_NAMED_CALLS = 100
 """How many calls the log names when all are stopped."""
@@ -55,14 +59,12 @@ class InFlight(dict[ToolCall, None]):
     def __init__(
         self,
         limit: int,
-        watch_after_seconds: float,
-        grace_seconds: float = 0.02,
         limit_per_principal: int | None = None,
     ) -> None:
         super().__init__()
         self.refused = 0
         """How many calls were refused since startup."""
-        self.grace_seconds = grace_seconds
+        self.grace_seconds = GRACE_SECONDS
         """How long a stopped call may take to end before its caller is answered without it."""
         self.zombies = Zombies(self._count)
         self.scope_closer = ScopeCloser()
@@ -75,7 +77,7 @@ class InFlight(dict[ToolCall, None]):
         """How many calls may run at once; zombies use some of the limit."""
         self._capacity = limit
         self._shares = CallShares(maxsize if limit_per_principal is None else limit_per_principal)
-        self._watch_after_seconds = watch_after_seconds
+        self._watch_after_seconds = _WATCH_AFTER_SECONDS
         self._seen_once: list[ToolCall] = []
         self._watched: set[ToolCall] = set()
         self._drained: asyncio.Event | None = None

@@ -25,7 +25,7 @@ from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.connection import IObserver
 from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.questions.sealing import StateSealer
+from axolotl_server.questions.sealing import TTL_SECONDS, StateSealer
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.stores.assembly import make_redis, make_result_store
 
@@ -62,8 +62,6 @@ class ServerAssembly:
         limits = self.settings.limits
         return InFlight(
             limits.max_inflight,
-            self.settings.http.watch_after_seconds,
-            limits.cancel_grace_seconds,
             limits.max_inflight_per_principal,
         )
 
@@ -71,7 +69,7 @@ class ServerAssembly:
     def threads(self) -> ThreadRunner:
         """The threads that run tools."""
         limits = self.settings.limits
-        return ThreadRunner(limits.threads, limits.threads_per_tool, self.inflight.zombies)
+        return ThreadRunner(limits.threads, self.inflight.zombies)
 
     @cached_property
     def processes(self) -> ProcessRunner:
@@ -81,8 +79,7 @@ class ServerAssembly:
     @cached_property
     def sealer(self) -> StateSealer:
         """Seals the state that clients carry between the rounds of a request."""
-        protocol = self.settings.protocol
-        return StateSealer([key.get_secret_value() for key in protocol.state_keys], protocol.state_ttl_seconds)
+        return StateSealer([key.get_secret_value() for key in self.settings.protocol.state_keys], TTL_SECONDS)
 
     @cached_property
     def tasks(self) -> "TaskService":
@@ -105,7 +102,7 @@ class ServerAssembly:
         """The access rules, if there are any."""
         settings, roles = self.settings, self.roles
         has_tokens = settings.auth.is_used or roles.token_verifier is not None or self._has_principals
-        if roles.authorizer is None and not has_tokens and not settings.authorization.enforced:
+        if roles.authorizer is None and not has_tokens and not settings.authorization.has_policy:
             return None
         from axolotl_server.authorization.authorization import authorization_of
 
@@ -256,8 +253,7 @@ class ServerAssembly:
     @cached_property
     def resource_methods(self) -> ResourceMethods:
         """Reads resources, and subscribes to them."""
-        maximum = self.settings.subscriptions.maximum_resources
-        return ResourceMethods(self.resources, self.templates, self.inflight, maximum)
+        return ResourceMethods(self.resources, self.templates, self.inflight)
 
     @cached_property
     def feature_methods(self) -> Mapping[str, FeatureMethod]:
@@ -319,7 +315,6 @@ class ServerAssembly:
             self.inflight,
             self.subscriptions,
             self.observers,
-            max_json_values=self.settings.limits.max_json_values,
         )
         handler.stream_guard = self.stream_guard
         return handler

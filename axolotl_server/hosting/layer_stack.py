@@ -80,9 +80,7 @@ def _idempotency(assembly: "ServerAssembly") -> ILayer:
         assembly.result_store,
         assembly.inflight.scope_closer.close,
         assembly.result_outages,
-        max_record_bytes=settings.max_record_bytes,
         on_store_failure=settings.on_store_failure,
-        store_timeout_seconds=settings.store_timeout_seconds,
     )
 
 

@@ -91,7 +91,7 @@ class HttpApp:
         """The path of the endpoint."""
         self.bodies = BodyBudget(settings.http.max_buffered_body_bytes)
         self.running_bodies = RunningBodies(settings.http.max_running_body_bytes)
-        self._admission = Admission(settings.limits.max_loop_lag_seconds)
+        self._admission = Admission()
         self._equal_path = _equal_path(settings.http)
         self.refused: dict[int, int] = {}
         """The number of requests refused before a method saw them, by status."""

@@ -10,7 +10,7 @@ from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.http import IAuthenticator, Route, Routing
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
-from axolotl_server.settings.transports import HttpSettings
+from axolotl_server.settings.transports import METRICS_PATH, HttpSettings
 from axolotl_server.urls import is_loopback
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _watch_verifier(made: "MadeGate", health: "Health") -> None:
 def _routes_of(host: ServerHost, health: "Health | None") -> dict[str, Route]:
     routes: dict[str, Route] = {}
     if host.observation is not None and host.observation.page is not None:
-        routes[host.settings.metrics.path] = Route(host.observation.page.serve, is_open=True)
+        routes[METRICS_PATH] = Route(host.observation.page.serve, is_open=True)
     if is_authenticated(host):
         from axolotl_server.authentication.gate import metadata_routes
 

@@ -11,6 +11,11 @@ from axolotl_server.http.app import HttpApp
 from axolotl_server.messages.fair_share import Share, share_of_address
 from axolotl_server.settings.transports import HttpSettings
 
+MAX_HEAD_BYTES: Final = 16 * 1024
+"""The maximum size of the request line and headers. A larger head gets 431."""
+MAX_HEADERS: Final = 100
+"""The maximum number of headers in a request. A request with more gets 431."""
+
 CLOSE: Final = (b"connection", b"close")
 
 
@@ -29,8 +34,8 @@ class ConnectionState(ServerState):
         self.closes_after_replies = False
         self.answers_directly = True
         """Whether posted messages may be answered without an ASGI scope."""
-        self.max_head_bytes = settings.max_head_bytes
-        self.max_headers = settings.max_headers
+        self.max_head_bytes = MAX_HEAD_BYTES
+        self.max_headers = MAX_HEADERS
         self._max_connections = max_connections
         self._max_per_address = settings.max_connections_per_address
         self._by_share: dict[Share, int] = {}

@@ -17,6 +17,8 @@ _REQUEST_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\
 _UNAVAILABLE: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 )
+WRITE_TIMEOUT_SECONDS: Final = 30.0
+"""How long a client may leave its response unread before the connection is closed and its call stopped."""
 _LEAST_STALL_SECONDS: Final = 1.0
 """How long a client must have read nothing before it is closed because too many bytes wait to be read."""
 
@@ -37,7 +39,7 @@ class StallCheck:
             "idle": settings.idle_timeout_seconds,
             "head": settings.header_timeout_seconds,
             "body": settings.body_timeout_seconds,
-            "reply": settings.write_timeout_seconds,
+            "reply": WRITE_TIMEOUT_SECONDS,
         }
         self._max_unread_bytes = settings.max_unread_bytes
         self._since: dict[HttpProtocol, tuple[object, float]] = {}

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from axolotl_server.stores.redis_client import RedisClient
 
 
+MAX_EVENTS: Final = 1000
+"""How many messages are kept per session. The oldest are dropped first."""
+MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
+"""How many bytes of messages are kept per session."""
+STORE_TIMEOUT_SECONDS: Final = 1.0
+"""How long a request waits for the session store before it gets 503."""
+_RECONNECT_SECONDS: Final = 1.0
+"""How long a client should wait before it reconnects after the server has closed its stream."""
 _RETRY_SECONDS: Final = 10
 
 
@@ -64,6 +72,8 @@ class Sessions:
         self._forgetting: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closing = False
+        self.reconnect_seconds = _RECONNECT_SECONDS
+        """How long a client should wait before it reconnects."""
         self.stream_replies = settings.stream_replies and store is not None
         self.plain_replies = not (self.stream_replies or self.shared)
         """Whether a reply can be sent without further processing."""
@@ -82,7 +92,7 @@ class Sessions:
         """
         self.check_open()
         self._make_room(share)
-        session = Session(principal, self._store, self._settings.retry_seconds, share=share)
+        session = Session(principal, self._store, self.reconnect_seconds, share=share)
         self._by_id[session.id] = session
         self._handler.connect(session)
         self._sweep_later()
@@ -232,7 +242,7 @@ def _events(settings: SessionSettings, given: IEventStore | None) -> IEventStore
         return None
     if given is not None:
         return given
-    return MemoryEventStore(settings.max_events, settings.max_event_bytes, settings.max_total_event_bytes)
+    return MemoryEventStore(MAX_EVENTS, MAX_EVENT_BYTES, settings.max_total_event_bytes)
 
 
 def _redis_sessions(
@@ -247,16 +257,16 @@ def _redis_sessions(
         maximum=settings.maximum,
         maximum_per_principal=settings.maximum_per_principal,
         idle_seconds=settings.idle_seconds,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
     if not settings.resumable or given is not None:
         return SharedSessions(handler, settings, given if settings.resumable else None, store)
     events = RedisEventStore(
         redis,
-        max_events=settings.max_events,
-        max_bytes=settings.max_event_bytes,
+        max_events=MAX_EVENTS,
+        max_bytes=MAX_EVENT_BYTES,
         idle_seconds=settings.idle_seconds,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
     return SharedSessions(handler, settings, events, store)
 
@@ -274,16 +284,16 @@ def _sqlite_sessions(
         maximum=settings.maximum,
         maximum_per_principal=settings.maximum_per_principal,
         idle_seconds=settings.idle_seconds,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
     if not settings.resumable or given is not None:
         return SharedSessions(handler, settings, given if settings.resumable else None, store)
     events = SqliteEventStore(
         directory / "events.sqlite",
-        max_events=settings.max_events,
-        max_bytes=settings.max_event_bytes,
+        max_events=MAX_EVENTS,
+        max_bytes=MAX_EVENT_BYTES,
         max_file_bytes=settings.max_total_event_bytes,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
     events.drop_orphans(store.names)
     return SharedSessions(handler, settings, events, store, events.close)

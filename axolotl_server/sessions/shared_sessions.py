@@ -48,7 +48,7 @@ class SharedSessions(Sessions):
     def begin(self, principal: Principal, share: Share | None) -> Session:
         """Begin a session, which is stored when its changes are published."""
         self.check_open()
-        return self._hold(SharedSession(principal, self._store, self._settings.retry_seconds, self._bus, share=share))
+        return self._hold(SharedSession(principal, self._store, self.reconnect_seconds, self._bus, share=share))
 
     async def restore(self, session_id: bytes, principal: Principal) -> None:
         """Update a session from the store, if it belongs to the principal."""
@@ -119,8 +119,7 @@ class SharedSessions(Sessions):
         return session
 
     def _restored(self, session_id: bytes, principal: Principal, found: KnownSession) -> None:
-        retry_seconds = self._settings.retry_seconds
-        session = SharedSession(principal, self._store, retry_seconds, self._bus, session_id)
+        session = SharedSession(principal, self._store, self.reconnect_seconds, self._bus, session_id)
         session.apply(found)
         self._hold(session)
 

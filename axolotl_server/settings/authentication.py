@@ -9,7 +9,6 @@ from pydantic import (
     AfterValidator,
     Field,
     PositiveFloat,
-    PositiveInt,
     SecretStr,
     StringConstraints,
     field_validator,
@@ -126,8 +125,6 @@ class AuthSettings(Section):
     """A secret shared with the issuer, instead of public keys."""
     algorithms: tuple[SigningAlgorithm, ...] = ()
     """The accepted algorithms. Unless set, all with public keys, or HS256 with a shared secret."""
-    clock_skew_seconds: float = Field(30.0, ge=0, le=300)
-    """How much the clocks of the issuer and this machine may differ."""
     required_scopes: tuple[_Scope, ...] = ()
     """The scopes that every token needs."""
     subject_claim: _Name = "sub"
@@ -146,16 +143,10 @@ class AuthSettings(Section):
     """The client secret of this server for introspection."""
     api_keys: dict[_KeyName, ApiKeySettings] = Field({})
     """API keys by name."""
-    token_cache_size: int = Field(10_000, ge=0)
-    """How many verified tokens are cached. Their expiry is checked with every request."""
     token_cache_seconds: float | None = Field(None, ge=0)
     """How long a verified token is cached. Depends on the kind of verification unless set."""
     timeout_seconds: PositiveFloat = 2.0
     """How long fetching keys or verifying a token may take before the request gets 503."""
-    fetch_max_bytes: PositiveInt = 256 * 1024
-    """The maximum size of a response from an issuer."""
-    jwks_cache_seconds: PositiveFloat = 3600.0
-    """How long public keys are cached."""
     jwks_refresh_seconds: PositiveFloat = 30.0
     """The minimum time between two fetches caused by tokens with unknown keys."""
 

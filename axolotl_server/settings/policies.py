@@ -82,12 +82,6 @@ class QuotaSettings(Section):
 
     rules: dict[_RuleName, QuotaRuleSettings] = Field(default_factory=dict)
     """Rules by name. Callers see the name when they exceed the limit."""
-    max_entries: PositiveInt = 100_000
-    """How many counts are kept in memory. Expired ones are dropped first."""
-    store_timeout_seconds: PositiveFloat = 0.25
-    """How long a call waits for the store."""
-    store_retry_seconds: PositiveFloat = 1.0
-    """How long to wait before a failed store is tried again."""
     on_store_failure: Literal["open", "closed"] = "open"
     """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
@@ -116,18 +110,12 @@ class AuditSettings(Section):
     """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"
     """Whether records have a digest of the arguments, or the arguments without sensitive values."""
-    kinds: tuple[Kind, ...] = ("tool", "prompt", "resource", "skill", "extension")
-    """The kinds of features whose calls are recorded."""
     key: SecretStr | None = Field(None, min_length=16)
     """A secret of at least 16 characters that protects the hash chain from being rewritten."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
     """The size at which the file is rotated."""
     max_files: PositiveInt | None = None
     """How many rotated files are kept. All unless set."""
-    max_rejections_per_minute: int = Field(100, ge=0, le=10_000)
-    """For how many addresses per minute rejected tokens are recorded. Further ones are only counted. 0 records none."""
-    timeout_seconds: PositiveFloat = 5.0
-    """How long a sink may take to write a record before it counts as failed."""
 
     @property
     def enabled(self) -> bool:
@@ -233,14 +221,10 @@ class AuthorizationRule(_Part):
 class AuthorizationSettings(Section):
     """Authorization: who may use what."""
 
-    mode: Annotated[Literal["off", "enforce"] | None, _one_of("off", "enforce")] = None
-    """Whether the policy is enforced. Unless set, it is enforced if there are rules, a default or an authorizer."""
     default: Annotated[Literal["deny", "allow"] | None, _one_of("deny", "allow")] = None
     """The decision if no rule matches. Deny unless set."""
     denied_as: Annotated[Literal["forbidden", "not_found"], _one_of("forbidden", "not_found")] = "not_found"
     """Whether a denied feature looks forbidden, or as if it did not exist."""
-    timeout_seconds: PositiveFloat = 2.0
-    """How long a custom authorizer may take. No answer means deny."""
     rules: tuple[AuthorizationRule, ...] = ()
     """The rules. Denying takes precedence over allowing."""
 
@@ -253,11 +237,6 @@ class AuthorizationSettings(Section):
             text = f"two rules have the same name: {', '.join(twice)}"
             raise PydanticCustomError("equal_names", "{text}", {"text": text})
         return rules
-
-    @property
-    def enforced(self) -> bool:
-        """Whether the settings alone turn authorization on."""
-        return self.mode == "enforce" or (self.mode is None and self.has_policy)
 
     @property
     def has_policy(self) -> bool:

@@ -1,6 +1,6 @@
 """Assembly of the Redis client and of the result store."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.tool_rules import IResultStore
@@ -10,6 +10,12 @@ from axolotl_server.stores.memory_results import MemoryResultStore
 
 if TYPE_CHECKING:
     from axolotl_server.stores.redis_client import RedisClient
+
+
+MAX_RESULTS: Final = 10_000
+"""How many results of idempotent calls are kept in memory. The oldest are dropped first."""
+_MAX_CONNECTIONS: Final = 20
+"""The maximum number of connections to Redis per process."""
 
 
 def load_redis(settings: RedisSettings) -> None:
@@ -30,7 +36,7 @@ def make_redis(settings: RedisSettings) -> "RedisClient | None":
     from axolotl_server.stores.redis_client import RedisClient
 
     url = settings.url.get_secret_value()
-    return RedisClient(url, prefix=settings.prefix, max_connections=settings.connections)
+    return RedisClient(url, prefix=settings.prefix, max_connections=_MAX_CONNECTIONS)
 
 
 def make_result_store(
@@ -40,7 +46,7 @@ def make_result_store(
     if given is not None:
         return given
     if redis is None:
-        return MemoryResultStore(settings.max_entries, settings.max_bytes)
+        return MemoryResultStore(MAX_RESULTS, settings.max_bytes)
     from axolotl_server.stores.redis_results import RedisResultStore
 
-    return RedisResultStore(redis, claim_seconds=settings.claim_seconds, timeout_seconds=settings.store_timeout_seconds)
+    return RedisResultStore(redis)

@@ -76,7 +76,7 @@ class MemoryResultStore(IResultStore):
 
     def _count_eviction(self) -> None:
         if not self.evicted:
-            _log.warning("results are evicted before they expire: raise idempotency.max_entries or max_bytes")
+            _log.warning("results are evicted before they expire: raise idempotency.max_bytes")
         self.evicted += 1
 
     def _drop(self, key: str) -> None:

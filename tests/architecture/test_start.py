@@ -54,7 +54,7 @@ def test_dependency_injector_imports_no_other_framework() -> None:
     ("variables", "validated"),
     [
         ({}, {"ServerSettings.server"}),
-        ({"AXOLOTL_LIMITS__CLOSE_SECONDS": "3"}, {"ServerSettings.server", "ServerSettings.limits"}),
+        ({"AXOLOTL_LIMITS__TIMEOUT_SECONDS": "3"}, {"ServerSettings.server", "ServerSettings.limits"}),
     ],
     ids=["the container sets a section", "a variable sets another"],
 )

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 PLACES = 2
 UNWANTED = (CancelReason.CLIENT, CancelReason.OPERATOR, CancelReason.DISCONNECT)
 REASONS = [reason for reason in CancelReason if reason is not CancelReason.LOST]  # only tasks are lost
-SETTINGS = {"limits": {"timeout_seconds": 600, "cancel_grace_seconds": 0}}
+SETTINGS = {"limits": {"timeout_seconds": 600}}
 
 
 class Manner(BaseModel):

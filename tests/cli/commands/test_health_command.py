@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.support.commands import constants
 from tests.support.processes import READY, Processes, Server, imported_modules
 from tests.support.servers.serving import PATIENCE_SECONDS
 
@@ -23,7 +24,7 @@ TARGET = "tests.support.containers.shutdown_tools:container"
 
 def start(processes: Processes, **environment: Any) -> tuple[Server, str]:
     """Serve over HTTP, and return the server and its URL; a busy machine must not make it degraded."""
-    environment["AXOLOTL_LIMITS__LOOP_STALL_SECONDS"] = "60"
+    environment |= constants({"axolotl_server.host.STALL_SECONDS": 60})
     server = processes.start("serve", TARGET, "-t", "http", "--port", "0", **environment)
     return server, server.read_until(READY).splitlines()[0].rpartition(" ")[2].removesuffix("/mcp")
 

@@ -34,9 +34,10 @@ async def statuses(server: HttpServer, *tokens: str) -> list[int]:
     return [reply.status for reply in replies]
 
 
-async def test_keys_are_fetched_once() -> None:
+async def test_keys_are_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Concurrent first requests fetch the keys once."""
-    async with authority() as issuer, gated(issuer.settings(token_cache_size=0)) as server:
+    monkeypatch.setattr("axolotl_server.authentication.assembly.MAX_CACHED_TOKENS", 0)
+    async with authority() as issuer, gated(issuer.settings()) as server:
         issuer.open.clear()
         waiting = asyncio.ensure_future(statuses(server, *(issuer.token(sub=f"user-{one}") for one in range(20))))
         await until(lambda: issuer.asked)

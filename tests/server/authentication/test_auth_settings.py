@@ -57,7 +57,6 @@ def test_defaults() -> None:
         ({"introspection_client_id": "me"}, "need introspection_url"),
         ({**ISSUER, "required_scopes": ["a b"]}, "auth.required_scopes"),
         ({**ISSUER, "required_scopes": ['a"']}, "auth.required_scopes"),
-        ({**ISSUER, "clock_skew_seconds": 301}, "auth.clock_skew_seconds"),
         ({"api_keys": {"ci": {"hash": "plain-key"}}}, "auth.api_keys.ci.hash"),
         ({"api_keys": {"ci": {"hash": HASH, "subject": "anonymous"}}}, "a client without a key"),
         ({"api_keys": {"anonymous": {"hash": HASH}}}, "the API key 'anonymous' has the name of clients without a key"),

@@ -167,7 +167,7 @@ async def test_a_request_can_be_canceled_during_a_decision(handshake: bool) -> N
         assert (await speaker.ask("tools/call", {"name": "pudding"}))["error"], "the first one is never answered"
 
 
-async def test_a_shutdown_while_it_thinks() -> None:
+async def test_a_shutdown_while_it_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is undecided when the connection ends is answered and does not run."""
     asked = asyncio.Event()
 
@@ -176,9 +176,8 @@ async def test_a_shutdown_while_it_thinks() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with ServerHost(
-        offering(authorizer=Deciding(think)), flags={"authorization": {"timeout_seconds": 0.2}}
-    ) as host:
+    monkeypatch.setattr("axolotl_server.authorization.authorization.TIMEOUT_SECONDS", 0.2)
+    async with ServerHost(offering(authorizer=Deciding(think)), flags={"authorization": {}}) as host:
         speaker = Speaker(host, ADA)
         speaker.send("tools/call", CALL, id=1)
         await asked.wait()

@@ -12,7 +12,7 @@ from axolotl_server import ServerHost
 from axolotl_server.authorization.authorization import authorization_of
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.policies import AuthorizationSettings, PrincipalSettings
-from tests.support.servers.restricted_servers import look, offering, spec_of
+from tests.support.servers.restricted_servers import offering
 
 RULE: Mapping[str, Any] = {"name": "all", "effect": "allow"}
 
@@ -28,10 +28,6 @@ class Everything(IAuthorizer):
     ("said", "authorizer", "expected"),
     [
         ({}, False, False),
-        ({"mode": "off"}, False, False),
-        ({"mode": "off"}, True, False),
-        ({"mode": "off", "rules": [RULE]}, False, False),
-        ({"mode": "enforce"}, False, True),
         ({"rules": [RULE]}, False, True),
         ({"rules": []}, False, False),
         ({"default": "deny"}, False, True),
@@ -41,7 +37,7 @@ class Everything(IAuthorizer):
     ],
 )
 async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected: bool) -> None:
-    """Authorization is on if there is a policy, unless disabled; enabled without a policy, it denies."""
+    """Authorization is on if there is a policy."""
     container = offering(authorizer=Everything() if authorizer else None)
     async with ServerHost(container, flags={"authorization": said} if said else None) as host:
         assert (host.catalogue.authorization is not None) is expected
@@ -61,14 +57,6 @@ def test_two_policies_are_one_too_many(said: Mapping[str, Any]) -> None:
     """Rules in the settings are rejected if the container has an authorizer."""
     with pytest.raises(ConfigurationError, match="two policies"):
         authorization_of(AuthorizationSettings.model_validate(said), Everything())
-
-
-async def test_switched_on_without_a_policy() -> None:
-    """Enabled without a policy, everything is denied."""
-    authorization = authorization_of(AuthorizationSettings(mode="enforce"), None)
-    assert authorization is not None
-    decision = await authorization.decide(Principal("ada"), spec_of(look))
-    assert (decision.allowed, decision.rule) == (False, "default")
 
 
 @pytest.mark.parametrize(
@@ -110,14 +98,14 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings()
     assert settings.authorization.rules[0].who.roles == frozenset({"x"})
     assert settings.authorization.denied_as == "forbidden"
-    assert settings.authorization.enforced
+    assert settings.authorization.has_policy
     assert settings.stdio.principal is not None
     assert settings.stdio.principal.principal == Principal("ada", roles=frozenset({"clerk"}))
 
 
 def test_authorization_is_off_by_default() -> None:
     """By default authorization is off."""
-    assert not load_settings().authorization.enforced
+    assert not load_settings().authorization.has_policy
     assert load_settings().stdio.principal is None
 
 

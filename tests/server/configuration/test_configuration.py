@@ -90,7 +90,7 @@ def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
             id="tool",
         ),
         pytest.param("AXOLOTL_LIMITS__TIMEOUT_SECONDS", "2.5", "limits.timeout_seconds", 2.5, id="number"),
-        pytest.param("AXOLOTL_LIMITS__LOOP_STALL_SECONDS", "null", "limits.loop_stall_seconds", None, id="null"),
+        pytest.param("AXOLOTL_HTTP__WORKER_TIMEOUT_SECONDS", "null", "http.worker_timeout_seconds", None, id="null"),
         pytest.param("OTHER_HTTP__PORT", "7", "http.port", 8000, id="other-prefix"),
     ],
 )

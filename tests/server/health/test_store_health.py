@@ -94,10 +94,11 @@ async def send(server: Probed, name: str, **arguments: Any) -> int:
     return (await raw_exchange(server.port, raw_request(call(name, arguments), headers))).status
 
 
-async def test_stores_of_the_container() -> None:
+async def test_stores_of_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that cannot be tried without a call is degraded after a call has failed, until one succeeds."""
     quotas = BrokenQuotas()
-    settings = {"quotas": {**LIMITED, "store_retry_seconds": 0.001}}
+    monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 0.001)
+    settings = {"quotas": {**LIMITED}}
     roles = {"quota_store": quotas, "result_store": BrokenResults(10, 1000)}
     async with probed(tools=[pay], settings=settings, **roles) as server:
         assert await degraded(server) == (200, "ok", set())

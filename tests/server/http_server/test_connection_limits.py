@@ -15,7 +15,7 @@ import pytest
 from axolotl_core import tool
 from axolotl_server import ServerHost
 from axolotl_server.asgi.http import BodyBudget, Message, read_body
-from axolotl_server.http_server.connections import StallCheck
+from axolotl_server.http_server.connections import WRITE_TIMEOUT_SECONDS, StallCheck
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.peers.wire import RawReply, call, connection, mirrored, raw_exchange, raw_request, read_reply
@@ -193,9 +193,10 @@ async def test_a_client_that_sends_first_reads_the_refusal(size: int, chunks: bo
     assert "at most 4194304 bytes" in content["error"]["message"]
 
 
-async def test_a_client_that_does_not_read_is_closed() -> None:
+async def test_a_client_that_does_not_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A response that nobody reads is dropped with its connection, while others are served."""
-    async with checked(write_timeout_seconds=0.3) as port:
+    monkeypatch.setattr("axolotl_server.http_server.connections.WRITE_TIMEOUT_SECONDS", 0.3)
+    async with checked() as port:
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(asking_for(20 * MIB))  # more than the kernel buffers
             waiting = select.poll()
@@ -303,7 +304,7 @@ def test_open_streams_are_rarely_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     pass_seconds(60)
     assert stream.looks < 40
     stream.unread = 1
-    pass_seconds(settings.write_timeout_seconds - 1)
+    pass_seconds(WRITE_TIMEOUT_SECONDS - 1)
     assert not stream.aborted
     pass_seconds(settings.header_timeout_seconds / 3 + 2)
     assert stream.aborted
@@ -311,7 +312,8 @@ def test_open_streams_are_rarely_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_short_limits_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a limit is short, every connection is looked at every time."""
-    clock, check, stream = [0.0], StallCheck(HttpSettings(write_timeout_seconds=2)), SlowReader(0)
+    monkeypatch.setattr("axolotl_server.http_server.connections.WRITE_TIMEOUT_SECONDS", 2)
+    clock, check, stream = [0.0], StallCheck(HttpSettings()), SlowReader(0)
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     for _ in range(20):
         check.check({stream})  # type: ignore[arg-type]

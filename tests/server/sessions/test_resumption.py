@@ -288,9 +288,12 @@ async def replayed(client: Client, place: str) -> int | None:
         return body.count(b"data: {")
 
 
-async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talker: Talker) -> None:
+async def test_a_live_stream_outlives_its_events(
+    http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A running stream can be resumed even if its events were dropped."""
-    async with serving(container_of(talker), {"sessions": {"max_events": 1}}) as server:
+    monkeypatch.setattr("axolotl_server.sessions.sessions.MAX_EVENTS", 1)
+    async with serving(container_of(talker)) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.hearing() as news:

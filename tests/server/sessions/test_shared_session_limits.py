@@ -129,11 +129,13 @@ async def used(server: HttpServer, http: httpx2.AsyncClient, talker: Talker) -> 
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool) -> None:
+async def test_what_has_ended_is_gone_at_once(
+    redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An ended session and its streams are released without garbage collection."""
+    monkeypatch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
     shared = {
         "redis": {"url": redis.url, "prefix": "gone:"},
-        "sessions": {"store_timeout_seconds": PATIENCE_SECONDS},
     }
     talker = Talker()
     async with serving(container_with((talker,)), shared if is_shared else {}) as server:

@@ -130,9 +130,12 @@ def _locked(path: Path) -> Iterator[None]:
         database.execute("rollback")
 
 
-async def test_requests_wait_for_the_lock_without_blocking_others(tmp_path: Path, http: httpx2.AsyncClient) -> None:
+async def test_requests_wait_for_the_lock_without_blocking_others(
+    tmp_path: Path, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While another process holds the lock, requests in sessions wait for it, and the loop serves all others."""
-    settings = {"sessions": {"directory": str(tmp_path), "store_timeout_seconds": PATIENCE_SECONDS}}
+    monkeypatch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
+    settings = {"sessions": {"directory": str(tmp_path)}}
     async with serving(container_of(Echo()), settings) as server:
         client, stateless = Client(http, server.url), Client(http, server.url)
         await client.begin()
@@ -145,9 +148,12 @@ async def test_requests_wait_for_the_lock_without_blocking_others(tmp_path: Path
         assert (await waiting).status_code == 200
 
 
-async def test_a_lock_that_is_held_for_too_long(tmp_path: Path, http: httpx2.AsyncClient) -> None:
+async def test_a_lock_that_is_held_for_too_long(
+    tmp_path: Path, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After `sessions.store_timeout_seconds`, a request in a session gets 503; afterwards, the session continues."""
-    settings = {"sessions": {"directory": str(tmp_path), "store_timeout_seconds": 0.01}}
+    monkeypatch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", 0.01)
+    settings = {"sessions": {"directory": str(tmp_path)}}
     async with serving(container_of(Echo()), settings) as server:
         client = Client(http, server.url)
         await client.begin()

@@ -78,9 +78,7 @@ async def probed(
     container = container_of(Echo(), *tools)
     for role, value in {"health_checks": checks, **roles}.items():
         setattr(container, role, providers.Object(value))
-    settings = {"limits": {"loop_stall_seconds": None}, **(settings or {})}
-    health = {"cache_seconds": 0, **settings.get("health", {})}
-    async with ServerHost(container, flags={**settings, "health": health}) as host:
+    async with ServerHost(container, flags=settings or {}) as host:
         listener = socket.create_server(("127.0.0.1", 0))
         serving = asyncio.ensure_future(serve_http(host, listener))
         try:
