@@ -55,8 +55,7 @@ def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
             own = getattr(spec.feature, key, None)
             if own is None or getattr(overrides, key) is not None or own != getattr(spec.limits, key, None):
                 continue
-            if (key, own) != ("execution", "loop"):
-                yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
+            yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
 
 
 def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:

@@ -1,6 +1,7 @@
 """Assembly of the gate from the settings and the role token_verifier."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
@@ -129,11 +130,11 @@ def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[]
     from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileKeys, KeySet, UrlKeys
 
     ages = _KEYS_CACHE_SECONDS, settings.jwks_refresh_seconds
-    if settings.jwks_file is not None:
-        return {settings.issuers[0]: KeySet(FileKeys(settings.jwks_file), *ages)}, _close_nothing
+    if settings.jwks is not None and "://" not in settings.jwks:
+        return {settings.issuers[0]: KeySet(FileKeys(Path(settings.jwks)), *ages)}, _close_nothing
     fetcher = HttpFetcher(settings.timeout_seconds)
-    if settings.jwks_url is not None:
-        return {settings.issuers[0]: KeySet(UrlKeys(fetcher, settings.jwks_url), *ages)}, fetcher.close
+    if settings.jwks is not None:
+        return {settings.issuers[0]: KeySet(UrlKeys(fetcher, settings.jwks), *ages)}, fetcher.close
     return {issuer: KeySet(DiscoveredKeys(fetcher, issuer), *ages) for issuer in settings.issuers}, fetcher.close
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -117,7 +118,7 @@ class AuthDiagnosis:
                 found = await self._fetcher.get(url)
             except Unavailable:
                 if url == last:
-                    if self._settings.jwks_url is not None or self._settings.jwks_file is not None:
+                    if self._settings.jwks is not None:
                         return None
                     raise
                 continue
@@ -136,10 +137,10 @@ class AuthDiagnosis:
         if settings.hmac_secret is not None:
             return f"a shared secret for {', '.join(settings.signing_algorithms)}"
         metadata = self._metadata.get(issuer)
-        if settings.jwks_file is not None:
-            loaded = await FileKeys(settings.jwks_file).load()
-        elif settings.jwks_url is not None:
-            loaded = await UrlKeys(self._fetcher, settings.jwks_url).load()
+        if settings.jwks is not None:
+            is_url = "://" in settings.jwks
+            source = UrlKeys(self._fetcher, settings.jwks) if is_url else FileKeys(Path(settings.jwks))
+            loaded = await source.load()
         elif metadata is not None:
             loaded = await UrlKeys(self._fetcher, keys_url(issuer, metadata)).load()
         else:

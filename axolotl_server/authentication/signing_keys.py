@@ -68,7 +68,7 @@ class FileKeys:
         try:
             self._read()
         except Unavailable as error:
-            raise ConfigurationError(f"Setting auth.jwks_file: {error}") from None
+            raise ConfigurationError(f"Setting auth.jwks: {error}") from None
 
     async def load(self) -> dict[str, Any]:
         return await asyncio.to_thread(self._read)  # disks can be slow

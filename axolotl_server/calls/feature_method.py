@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from asyncio import current_task
 from collections.abc import Iterable
 from functools import partial
-from sys import maxsize
 from typing import Any, Final
 
 import msgspec
@@ -59,7 +58,7 @@ class InFlight(dict[ToolCall, None]):
     def __init__(
         self,
         limit: int,
-        limit_per_principal: int | None = None,
+        limit_per_principal: int,
     ) -> None:
         super().__init__()
         self.refused = 0
@@ -76,7 +75,7 @@ class InFlight(dict[ToolCall, None]):
         self.free_capacity = limit
         """How many calls may run at once; zombies use some of the limit."""
         self._capacity = limit
-        self._shares = CallShares(maxsize if limit_per_principal is None else limit_per_principal)
+        self._shares = CallShares(limit_per_principal)
         self._watch_after_seconds = _WATCH_AFTER_SECONDS
         self._seen_once: list[ToolCall] = []
         self._watched: set[ToolCall] = set()

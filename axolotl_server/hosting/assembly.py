@@ -62,7 +62,7 @@ class ServerAssembly:
         limits = self.settings.limits
         return InFlight(
             limits.max_inflight,
-            limits.max_inflight_per_principal,
+            limits.of_caller(limits.max_inflight),
         )
 
     @cached_property
@@ -299,8 +299,8 @@ class ServerAssembly:
     def subscriptions(self) -> Subscriptions:
         """The clients that are notified of changes."""
         audience_of = None if self.watch is None else self.watch.audience_of
-        limits = self.settings.subscriptions
-        return Subscriptions(limits.maximum, audience_of, limits.maximum_per_principal)
+        maximum = self.settings.subscriptions.maximum
+        return Subscriptions(maximum, audience_of, self.settings.limits.of_caller(maximum))
 
     @cached_property
     def eras(self) -> Eras:

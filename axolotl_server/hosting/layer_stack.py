@@ -101,12 +101,7 @@ def _concurrency(settings: ServerSettings) -> ConcurrencyLayer:
     if limits.max_concurrency is not None:
         server = Bulkhead("The server", limits.max_concurrency, queue, patience)
     toolsets = {
-        name: Bulkhead(
-            f"The tool set {name}",
-            overrides.max_concurrency,
-            queue if overrides.queue_limit is None else overrides.queue_limit,
-            patience if overrides.queue_timeout_seconds is None else overrides.queue_timeout_seconds,
-        )
+        name: Bulkhead(f"The tool set {name}", overrides.max_concurrency, queue, patience)
         for name, overrides in settings.toolsets.items()
         if overrides.max_concurrency is not None
     }

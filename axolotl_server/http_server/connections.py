@@ -10,7 +10,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http_server.http_protocol import HttpProtocol
-from axolotl_server.http_server.uvicorn_adapter import UvicornServer
+from axolotl_server.http_server.uvicorn_adapter import UvicornServer, head_timeout_seconds
 from axolotl_server.settings.transports import HttpSettings
 
 _REQUEST_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -37,11 +37,11 @@ class StallCheck:
     def __init__(self, settings: HttpSettings) -> None:
         self._limits = {
             "idle": settings.idle_timeout_seconds,
-            "head": settings.header_timeout_seconds,
-            "body": settings.body_timeout_seconds,
+            "head": head_timeout_seconds(settings),
+            "body": settings.request_timeout_seconds,
             "reply": WRITE_TIMEOUT_SECONDS,
         }
-        self._max_unread_bytes = settings.max_unread_bytes
+        self._max_unread_bytes = settings.max_buffer_bytes
         self._since: dict[HttpProtocol, tuple[object, float]] = {}
         """What each connection waits for, and since when."""
         self._checks = 0

@@ -34,10 +34,12 @@ class SharedSessions(Sessions):
         settings: SessionSettings,
         events: IEventStore | None,
         store: ISessionStore,
+        maximum_per_caller: int,
+        *,
         on_close: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """Open the store of sessions, which is closed with them; `on_close` closes other stores."""
-        super().__init__(handler, settings, events)
+        super().__init__(handler, settings, events, maximum_per_caller)
         self._bus = SessionBus(handler, store)
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()

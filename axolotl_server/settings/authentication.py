@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -46,6 +45,7 @@ def _url(value: str) -> str:
 
 
 _Url = Annotated[str, AfterValidator(_url)]
+_UrlOrPath = Annotated[str, AfterValidator(lambda value: _url(value) if "://" in value else value)]
 _Scope = Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$")]
 _Name = Annotated[str, StringConstraints(min_length=1)]
 _KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -117,10 +117,9 @@ class AuthSettings(Section):
     """The accepted values of the claim `aud`. `auth.resource` unless set."""
     authorization_servers: tuple[_Url, ...] = ()
     """The authorization servers that issue tokens. `auth.issuers` unless set."""
-    jwks_url: _Url | None = None
-    """The URL of the issuer's public keys. Found through its metadata unless set here or in `auth.jwks_file`."""
-    jwks_file: Path | None = None
-    """A file with the issuer's public keys. It is reread as often as a URL would be."""
+    jwks: _UrlOrPath | None = None
+    """The URL of the issuer's public keys, or a file with them, which is reread as often as a URL would be. The URL in
+    the issuer's metadata unless set."""
     hmac_secret: SecretStr | None = None
     """A secret shared with the issuer, instead of public keys."""
     algorithms: tuple[SigningAlgorithm, ...] = ()
@@ -183,7 +182,7 @@ class AuthSettings(Section):
         return self.authorization_servers or self.issuers
 
     def _faults_of_signatures(self) -> Iterator[str]:
-        places = [name for name in ("jwks_url", "jwks_file", "hmac_secret") if getattr(self, name) is not None]
+        places = [name for name in ("jwks", "hmac_secret") if getattr(self, name) is not None]
         if len(places) > 1:
             yield f"{' and '.join(places)} are two sources of keys: keep one"
         if places and not self.issuers:
@@ -209,7 +208,7 @@ class AuthSettings(Section):
             if self.introspection_client_id is not None or self.introspection_client_secret is not None:
                 yield "introspection_client_id and introspection_client_secret need introspection_url"
             return
-        if self.jwks_url is not None or self.jwks_file is not None or self.hmac_secret is not None:
+        if self.jwks is not None or self.hmac_secret is not None:
             yield "introspection_url and keys are two ways to verify a token: keep one"
         if (self.introspection_client_id is None) != (self.introspection_client_secret is None):
             yield "introspection_client_id and introspection_client_secret must be set together"

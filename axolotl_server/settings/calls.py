@@ -4,42 +4,25 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr, StringConstraints
 
-from axolotl_core.features.feature import Execution
 from axolotl_server.settings.section import Section
 
 
-class LimitOverrides(Section):
-    """Limits of a tool or of a tool set, set by the operator."""
+class ToolsetOverrides(Section):
+    """Settings of one tool set."""
 
     timeout_seconds: PositiveFloat | None = None
     """The deadline of a call. Overrides the deadline in the code of the tool."""
-    max_timeout_seconds: PositiveFloat | None = None
-    """How far progress may move the deadline, counted from the start of the call."""
     max_concurrency: PositiveInt | None = None
     """How many calls may run at once: of the tool, or of all tools in the set together."""
-    queue_limit: int | None = Field(None, ge=0)
-    """How many more calls may wait in the queue."""
-    queue_timeout_seconds: PositiveFloat | None = None
-    """How long a call may wait in the queue."""
-    pool: str | None = None
-    """The thread or process pool that runs the calls. Tools with the same `pool` share it."""
-    max_result_bytes: PositiveInt | None = None
-    """The maximum size of a result."""
 
 
-class ToolOverrides(LimitOverrides):
+class ToolOverrides(ToolsetOverrides):
     """Settings of one tool. They win over those of its tool set and over the attributes of the tool."""
 
-    execution: Execution | None = None
-    """Where the tool runs."""
-    coerce_arguments: bool | None = None
-    """Whether to coerce its arguments."""
+    queue_limit: int | None = Field(None, ge=0)
+    """How many more calls may wait in the queue."""
     enabled: bool = True
     """Whether to serve the tool."""
-
-
-class ToolsetOverrides(LimitOverrides):
-    """Settings of one tool set: limits that its tools share, and defaults for each of them."""
 
 
 class ToolsSettings(Section):
@@ -48,10 +31,8 @@ class ToolsSettings(Section):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, ToolOverrides] = Field(init=False)
 
-    name_matching: Literal["fold", "exact"] = "fold"
-    """Whether the case of tool names is ignored (`fold`) or matters (`exact`)."""
     coerce_arguments: bool = False
-    """Whether `"5"` is accepted for 5, unless the tool or `tools.<name>` sets it."""
+    """Whether `"5"` is accepted for 5, unless the tool sets it."""
     inline_references: bool = False
     """Whether each `$ref` in a schema is replaced by its definition, except for recursive types."""
 
@@ -96,8 +77,9 @@ class LimitSettings(Section):
     """The maximum duration of a call whose deadline is extended by progress."""
     max_inflight: PositiveInt = 10_000
     """The maximum number of running and waiting calls. Others are refused."""
-    max_inflight_per_principal: PositiveInt | None = 1000
-    """The maximum number of calls of one principal over HTTP, or of one address if anonymous. null means no limit."""
+    share_per_caller: float = Field(0.1, gt=0, le=1)
+    """How much of the calls, sessions, subscriptions and tasks of this server one principal over HTTP may have, or one
+    address if anonymous; and how many of the connections one address. 1 means everything."""
     max_concurrency: PositiveInt | None = None
     """How many calls may run at once in the whole server. Unlimited unless set."""
     queue_limit: int = Field(0, ge=0)
@@ -116,6 +98,10 @@ class LimitSettings(Section):
     """How much memory a tool process may use."""
     ask_timeout_seconds: PositiveFloat = 300.0
     """How long a call waits for an answer from its user. Its deadline is paused meanwhile."""
+
+    def of_caller(self, maximum: int) -> int:
+        """Return how many of something one caller may have."""
+        return max(1, round(maximum * self.share_per_caller))
 
 
 class ProtocolSettings(Section):
@@ -152,8 +138,6 @@ class SubscriptionSettings(Section):
 
     maximum: PositiveInt = 1000
     """How many `subscriptions/listen` streams may be open at once."""
-    maximum_per_principal: PositiveInt | None = 100
-    """The maximum number of streams of one principal over HTTP, or of one address if anonymous. null means no limit."""
 
 
 class TaskSettings(Section):

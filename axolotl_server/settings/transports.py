@@ -2,7 +2,7 @@
 
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Final, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, SecretStr, model_validator
 
@@ -72,25 +72,16 @@ class HttpSettings(Section):
     tls_client_ca: Path | None = None
     """A PEM file with the authorities that sign client certificates. If set, clients need a certificate (mutual
     TLS)."""
-    header_timeout_seconds: PositiveFloat = 10.0
-    """How long a client may take to send the headers of a request."""
-    body_timeout_seconds: PositiveFloat = 30.0
-    """How long a client may take to send the body of a request."""
+    request_timeout_seconds: PositiveFloat = 30.0
+    """How long a client may take to send the body of a request. The headers must arrive within 10 seconds of it."""
     idle_timeout_seconds: PositiveFloat = 30.0
     """How long a connection may stay open between two requests."""
     max_connections: PositiveInt = 10_000
     """The maximum number of open connections, at most four fifths of the file descriptor limit. Others get 503."""
-    max_connections_per_address: PositiveInt | None = 1000
-    """The maximum number of connections from one address, except loopback and trusted proxies. null means no limit."""
-    max_buffered_body_bytes: PositiveInt = 64 * 1024 * 1024
-    """The maximum size of all request bodies together that are incomplete, or wait for another reply of their
-    connection. Beyond it, requests get 503."""
-    max_running_body_bytes: PositiveInt = 64 * 1024 * 1024
-    """The maximum size of all bodies above 64 KiB of running requests together, half of it for one caller. Beyond it,
-    requests get 503."""
-    max_unread_bytes: PositiveInt = 64 * 1024 * 1024
-    """The maximum size of all unread responses together, and of all events that wait for clients that do not read.
-    Beyond it, the connections that have stalled longest are closed."""
+    max_buffer_bytes: PositiveInt = 64 * 1024 * 1024
+    """The maximum size of all bodies together that are incomplete or wait for another reply; of all bodies above 64 KiB
+    of running requests, half of it for one caller; of all unread responses; and of all events that wait for clients
+    that do not read."""
     keep_alive_seconds: PositiveFloat = 15.0
     """The interval of keep-alive comments on idle event streams. A call that has sent nothing for this long switches to
     an event stream."""
@@ -143,14 +134,11 @@ class SessionSettings(Section):
 
     maximum: PositiveInt = 1000
     """How many sessions may exist at once, including HTTP+SSE streams."""
-    maximum_per_principal: PositiveInt | None = 100
-    """The maximum number of sessions of one principal, or of one address if anonymous. null means no limit."""
     idle_seconds: PositiveFloat = 600.0
     """How long a session may be idle before it ends."""
-    resumable: bool = True
-    """Whether messages are kept for clients that lose their connection."""
-    stream_replies: bool = False
-    """Whether every reply is sent as an event, so that it can be resumed."""
+    resumable: Literal["off", "streams", "replies"] = "streams"
+    """What is kept for clients that lose their connection: nothing, the messages of event streams, or also every reply,
+    which is then sent as an event."""
     max_total_event_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of messages are kept for all sessions, in memory or in a directory. In memory, the
     caller with the most loses the oldest ones of its largest session; in a directory, the session with the most."""

@@ -60,6 +60,7 @@ class Races(RuleBasedStateMachine):
         self.puppet = Puppet()
         self.host = ServerHost(container_of(self.puppet), flags=SETTINGS)
         self.run(self.host.start())
+        self.host.handler.inflight.grace_seconds = 0
         self.transport = self.run(self._open())
         self.decided: dict[int, CancelReason] = {}
         self.answers: dict[int, list[Any]] = collections.defaultdict(list)

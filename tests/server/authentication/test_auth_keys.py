@@ -280,7 +280,7 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     async with authority() as issuer:
         file.write_text(json.dumps({"keys": [issuer.key.jwk]}), encoding="utf-8")
-        auth = issuer.settings(jwks_url=None, jwks_file=str(file), jwks_refresh_seconds=1e-6)
+        auth = issuer.settings(jwks=str(file), jwks_refresh_seconds=1e-6)
         async with gated(auth) as server:
             new = SECOND.sign(issuer.claims())
             assert await statuses(server, issuer.token(), new) == [200, 401]
@@ -295,7 +295,7 @@ async def test_a_file_without_keys(tmp_path: Path, content: str | None, problem:
     file = tmp_path / "keys.json"
     if content is not None:
         file.write_text(content, encoding="utf-8")
-    auth = {"resource": RESOURCE, "issuers": ["https://id.example.com"], "jwks_file": str(file)}
-    with pytest.raises(ConfigurationError, match=rf"^Setting auth\.jwks_file: .*{problem}"):
+    auth = {"resource": RESOURCE, "issuers": ["https://id.example.com"], "jwks": str(file)}
+    with pytest.raises(ConfigurationError, match=rf"^Setting auth\.jwks: .*{problem}"):
         async with gated(auth):
             pass

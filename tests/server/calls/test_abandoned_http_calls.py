@@ -113,7 +113,7 @@ async def test_an_error_has_its_status(stuck: Stuck) -> None:
 @pytest.mark.parametrize("streams", [False, True])
 async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
     """A client in a session gets the same reply, also on a stream."""
-    settings = {"sessions": {"stream_replies": streams}}
+    settings = {"sessions": {"resumable": "replies" if streams else "streams"}}
     async with serving(container_of(stuck, Echo()), settings) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()

@@ -307,7 +307,7 @@ def test_masks(value: Any, shown: Any) -> None:
         {"audit": {"key": [CANARY]}},
         {"audit": CANARY},
         {"protocol": {"state_keys": CANARY}},
-        {"redis": {"url": 5, "connections": CANARY}},
+        {"redis": {"url": 5, "prefix": [CANARY]}},
         {"http": {"port": CANARY}},
         {"log_level": CANARY},
     ],

@@ -53,16 +53,20 @@ async def served(
     """Serve tools, and put those without a group into one."""
     settings = {
         "limits": {"processes": processes, **limits},
-        "tools": {name: {"pool": "one", "timeout_seconds": 60} for name in members},
+        "tools": {name: {"timeout_seconds": 60} for name in members},
     }
     container, registry = container_of(), ToolRegistry(items)
     container.tool_registry = providers.Object(registry)
-    async with ServerHost(container, flags=settings) as host:
-        client = InProcessClient(host.handler)
-        try:
-            yield Served(host, client, registry)
-        finally:
-            await client.close()
+    with pytest.MonkeyPatch.context() as patch:
+        for item in items:
+            if item.name in members:
+                patch.setattr(item, "pool", "one")
+        async with ServerHost(container, flags=settings) as host:
+            client = InProcessClient(host.handler)
+            try:
+                yield Served(host, client, registry)
+            finally:
+                await client.close()
 
 
 class Gate:

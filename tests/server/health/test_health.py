@@ -16,7 +16,7 @@ from tests.support.servers.server_process import answer_to
 from tests.support.servers.serving import until
 from tests.support.tools import Echo, Probe, container_of
 
-OWN = {"serving": "ok", "calls": "ok"}
+OWN = {"serving": "ok", "calls": "ok", "event_loop": "ok"}
 
 
 async def test_a_server_that_is_well() -> None:
@@ -141,11 +141,10 @@ async def test_checks_run_at_once() -> None:
         assert (await asking)[0] == 200
 
 
-async def test_many_probes_look_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_probes_look_once() -> None:
     """Concurrent probes share one run of the checks, whose result is cached briefly."""
     held = Held()
-    monkeypatch.setattr("axolotl_server.health._CACHE_SECONDS", 60)
-    async with probed(held) as server:
+    async with probed(held, cache_seconds=60) as server:
         asking = [asyncio.ensure_future(server.told()) for _ in range(30)]
         await held.begun.wait()
         held.release.set()
@@ -251,15 +250,14 @@ async def test_an_audit_recovers_without_calls() -> None:
         assert (await server.told())[0] == 200
 
 
-async def test_a_loop_that_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_loop_that_stood_still() -> None:
     """A blocked event loop makes a server degraded for a while."""
 
     @tool
     async def block() -> None:
         threading.Event().wait(0.3)
 
-    monkeypatch.setattr("axolotl_server.host.STALL_SECONDS", 0.05)
-    async with probed(tools=[block]) as server:
+    async with probed(tools=[block], stall_seconds=0.05) as server:
         assert (await server.checks())["event_loop"] == "ok"
         await answer_to(server.port, "block")
         watchdog = server.host.watchdog

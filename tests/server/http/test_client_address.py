@@ -109,7 +109,7 @@ async def test_a_network_that_is_none() -> None:
 
 async def test_anonymous_callers_behind_a_proxy() -> None:
     """Anonymous callers behind a trusted proxy have limits per reported address."""
-    settings = {"http": BEHIND, "sessions": {"maximum_per_principal": 1}}
+    settings = {"http": BEHIND, "sessions": {"maximum": 10}}
     async with serving(container_of(Echo()), settings) as server:
         statuses = []
         for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):

@@ -60,7 +60,7 @@ async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) ->
 async def test_without_resumption(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Without resumption, changes still reach the process with the client's stream."""
     prefix = redis.new_prefix()
-    async with working(redis, prefix, resumable=False) as one, working(redis, prefix, resumable=False) as other:
+    async with working(redis, prefix, resumable="off") as one, working(redis, prefix, resumable="off") as other:
         client = await begun(http, one)
         async with client.at(other).hearing() as news:
             await client.at(other).ask("ping")

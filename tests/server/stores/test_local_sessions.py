@@ -76,7 +76,7 @@ async def test_the_events_of_a_session_end_with_it(
     """Events end with their session: deleted by its client, idle for too long, or found at a start without it."""
     began = 0.0
     monkeypatch.setattr(sqlite_sessions, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - began))
-    settings = {"sessions": {"directory": str(tmp_path), "stream_replies": True, "idle_seconds": 60.0}}
+    settings = {"sessions": {"directory": str(tmp_path), "resumable": "replies", "idle_seconds": 60.0}}
     async with serving(container_of(Echo()), settings) as server:
         ended, idle, last = (Client(http, server.url) for _ in range(3))
         for client in (ended, idle):
@@ -260,7 +260,7 @@ async def test_only_the_owner_reads_the_files(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         os.chmod(tmp_path, 0o755)
-        async with serving(Container(), {"sessions": {"directory": str(tmp_path), "resumable": True}}) as server:
+        async with serving(Container(), {"sessions": {"directory": str(tmp_path), "resumable": "streams"}}) as server:
             async with httpx2.AsyncClient() as http:
                 await Client(http, server.url).begin()
             modes = {one.name: one.stat().st_mode & 0o777 for one in os.scandir(tmp_path) if one.is_file()}
