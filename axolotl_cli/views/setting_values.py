@@ -18,6 +18,7 @@ from axolotl_server.configuration.effective import EffectiveValue, effective_val
 from axolotl_server.configuration.origins import DEFAULT, TOOL
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.calls import ToolOverrides
+from axolotl_server.settings.server import COMMON
 
 if TYPE_CHECKING:
     from axolotl_cli.target import ChosenTarget
@@ -76,7 +77,8 @@ def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
 
 def _name(value: EffectiveValue) -> Text:
     section, _, key = one_line(value.name).rpartition(".")
-    return Text.assemble((f"{section}." if section else "", "dim cyan"), (key, "cyan"))
+    style = "bold cyan" if value.name in COMMON else "cyan"
+    return Text.assemble((f"{section}." if section else "", "dim cyan"), (key, style))
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,6 @@
 """All settings of a server, and the sections about the server itself."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -29,6 +29,19 @@ from axolotl_server.settings.transports import (
     SessionSettings,
     StdioSettings,
 )
+
+COMMON: Final = frozenset(
+    {
+        *("log_level", "log.format", "metrics.enabled", "telemetry.traces"),
+        *("server.name", "server.instructions", "stdio.principal"),
+        *("http.host", "http.port", "http.allowed_hosts", "http.trusted_proxies", "http.workers", "http.drain_seconds"),
+        *("limits.timeout_seconds", "limits.max_concurrency", "quotas.rules"),
+        *("redis.url", "tasks.url", "protocol.state_keys"),
+        *("auth.resource", "auth.issuers", "auth.api_keys", "authorization.default", "authorization.rules"),
+        "audit.jsonl_path",
+    }
+)
+"""The settings that operators set; most servers need no others."""
 
 
 class ServerIcon(Section):

@@ -59,8 +59,9 @@ class Races(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.puppet = Puppet()
         self.host = ServerHost(container_of(self.puppet), flags=SETTINGS)
-        self.run(self.host.start())
-        self.host.handler.inflight.grace_seconds = 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("axolotl_server.calls.feature_method.GRACE_SECONDS", 0)
+            self.run(self.host.start())
         self.transport = self.run(self._open())
         self.decided: dict[int, CancelReason] = {}
         self.answers: dict[int, list[Any]] = collections.defaultdict(list)

@@ -168,12 +168,11 @@ async def test_only_the_process_of_a_stopped_call_is_killed(tmp_path: Path, gate
         assert server.runner.killed == 1
 
 
-async def test_a_deadline_ends_one_process_of_the_group(tmp_path: Path) -> None:
+async def test_a_deadline_ends_one_process_of_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A timeout kills one process, and the next call of another tool gets a new one."""
-    tool_settings = {"spin": {"pool": "one"}}
-    async with ServerHost(
-        container_of(tools.pid, process_tools.spin), flags={"limits": {"processes": 1}, "tools": tool_settings}
-    ) as host:
+    monkeypatch.setattr(process_tools.spin, "pool", "one")
+    flags = {"limits": {"processes": 1}}
+    async with ServerHost(container_of(tools.pid, process_tools.spin), flags=flags) as host:
         client = InProcessClient(host.handler)
         with Mailbox(tmp_path) as mailbox:
             outcome = await client.call("spin", {"path": mailbox.path})
