@@ -75,7 +75,7 @@ async def test_there_is_no_page_unless_it_is_wanted() -> None:
 async def test_the_page_needs_a_path_of_its_own(http: dict[str, str]) -> None:
     """The path of the page must differ from the endpoint."""
     settings = {"metrics": {"enabled": True}, "http": http}
-    with pytest.raises(ConfigurationError, match=r"metrics\.path is /metrics, which is the path of the MCP endpoint"):
+    with pytest.raises(ConfigurationError, match="/metrics is the path of the metrics: choose another"):
         await ServerHost(container_of(Echo()), flags=settings).start()
 
 
