@@ -1,11 +1,9 @@
 """The sections `quotas`, `audit` and `authorization` of the settings."""
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import (
-    BeforeValidator,
     Field,
     PositiveFloat,
     PositiveInt,
@@ -17,7 +15,6 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from axolotl_core.features.feature import Kind
-from axolotl_core.names import nearest
 from axolotl_core.policies.quota import Counted, Dimension, QuotaRule, RateLimit, Window, WindowLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
@@ -135,45 +132,13 @@ class AuditSettings(Section):
         )
 
 
-def _one_of(*words: str) -> BeforeValidator:
-    """Refuse other words, and suggest the most similar one."""
-
-    def check(value: object) -> object:
-        if not isinstance(value, str) or value in words:
-            return value
-        near = nearest(value, words)
-        hint = f"did you mean {near!r}?" if near else f"choose one of: {', '.join(words)}"
-        raise PydanticCustomError("unknown_word", "{text}", {"text": f"there is no {value!r}; {hint}"})
-
-    return BeforeValidator(check)
-
-
 RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]
 """The kinds of features that rules can match. Completions belong to the feature they complete."""
 
 _Words: TypeAlias = Annotated[frozenset[str], Field(min_length=1)]
-_Kind: TypeAlias = Annotated[RuledKind, _one_of("tool", "prompt", "resource", "skill", "extension")]
 
 
-class _Part(Section):
-    """A table inside a list, which suggests similar names for unknown keys itself."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        unknown = [key for key in data if key not in cls.model_fields] if isinstance(data, Mapping) else []
-        if unknown:
-            text = "; ".join(_unknown_key(str(key), cls.model_fields) for key in unknown)
-            raise PydanticCustomError("unknown_key", "{text}", {"text": text})
-        return data
-
-
-def _unknown_key(key: str, known: Iterable[str]) -> str:
-    near = nearest(key, known)
-    return f"{key!r} is unknown" + (f", did you mean {near!r}?" if near else f", choose one of: {', '.join(known)}")
-
-
-class Who(_Part):
+class Who(Section):
     """The principals that a rule matches. All given conditions must hold."""
 
     subjects: _Words | None = None
@@ -188,12 +153,12 @@ class Who(_Part):
     """Matches principals that are anonymous, or that are not."""
 
 
-class What(_Part):
+class What(Section):
     """The features that a rule matches. All given conditions must hold."""
 
     names: _Words | None = None
     """Matches features by name, URI or template, or by a pattern with `*` and `?`."""
-    kinds: Annotated[frozenset[_Kind], Field(min_length=1)] | None = None
+    kinds: Annotated[frozenset[RuledKind], Field(min_length=1)] | None = None
     """Matches features of these kinds."""
     toolsets: _Words | None = None
     """Matches features in these tool sets, including nested ones."""
@@ -205,12 +170,12 @@ class What(_Part):
     """Matches tools by annotation. A tool without one does not count as read-only."""
 
 
-class AuthorizationRule(_Part):
+class AuthorizationRule(Section):
     """A rule of the policy."""
 
     name: str = Field(min_length=1)
     """The name of the rule, for the audit log and `axolotl policy explain`."""
-    effect: Annotated[Literal["allow", "deny"], _one_of("allow", "deny")]
+    effect: Literal["allow", "deny"]
     """Whether the rule allows or denies. Denying takes precedence."""
     who: Who = Field(default_factory=Who)
     """The principals that the rule matches. All unless set."""
@@ -221,9 +186,9 @@ class AuthorizationRule(_Part):
 class AuthorizationSettings(Section):
     """Authorization: who may use what."""
 
-    default: Annotated[Literal["deny", "allow"] | None, _one_of("deny", "allow")] = None
+    default: Literal["deny", "allow"] | None = None
     """The decision if no rule matches. Deny unless set."""
-    denied_as: Annotated[Literal["forbidden", "not_found"], _one_of("forbidden", "not_found")] = "not_found"
+    denied_as: Literal["forbidden", "not_found"] = "not_found"
     """Whether a denied feature looks forbidden, or as if it did not exist."""
     rules: tuple[AuthorizationRule, ...] = ()
     """The rules. Denying takes precedence over allowing."""
@@ -244,7 +209,7 @@ class AuthorizationSettings(Section):
         return bool(self.rules) or self.default is not None
 
 
-class PrincipalSettings(_Part):
+class PrincipalSettings(Section):
     """The principal of a client that cannot authenticate, such as on stdio."""
 
     subject: str = Field(min_length=1)

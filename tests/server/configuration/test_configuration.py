@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core import ConfigurationError
 from axolotl_server.configuration.loading import load_settings, load_with_origins
-from axolotl_server.configuration.old_names import _ADVICE
+from axolotl_server.configuration.old_names import ADVICE
 from axolotl_server.configuration.settings_file import FileSettings, find_file
 from axolotl_server.settings.calls import ToolOverrides
 from axolotl_server.settings.server import ServerSettings
@@ -216,7 +216,7 @@ def test_an_old_name_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
 def test_old_names_are_no_settings() -> None:
     """No current setting is in the table of old names."""
     current = {setting.name.replace("<name>", "*") for setting in all_settings()}
-    assert current.isdisjoint(_ADVICE.keys() - {"audit.sqlite_path"})
+    assert current.isdisjoint(ADVICE.keys() - {"audit.sqlite_path"})
 
 
 def test_all_invalid_values_are_reported_at_once() -> None:

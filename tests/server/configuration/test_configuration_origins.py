@@ -83,7 +83,7 @@ WRONG = {
     "audit.jsonl_path: must be a path": 14,
     "audit.max_bytes: Input should be greater than 0": 15,
     "tools.getuser.timeout_second is unknown; did you mean 'timeout_seconds'?": 18,
-    "authorization.rules.0.effect: there is no 'permit'; choose one of: allow, deny": 22,
+    "authorization.rules.0.effect: Input should be 'allow' or 'deny'": 22,
     "authorization.rules.1.name: Field required": 24,
     "authorization.rules.1.who.roles: Frozenset should have at least 1 item after validation, not 0": 27,
 }
