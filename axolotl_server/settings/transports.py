@@ -73,7 +73,7 @@ class HttpSettings(Section):
     """A PEM file with the authorities that sign client certificates. If set, clients need a certificate (mutual
     TLS)."""
     request_timeout_seconds: PositiveFloat = 30.0
-    """How long a client may take to send the body of a request. The headers must arrive within 10 seconds of it."""
+    """How long a client may take to send the body of a request, and its headers, which have at most 10 seconds."""
     idle_timeout_seconds: PositiveFloat = 30.0
     """How long a connection may stay open between two requests."""
     max_connections: PositiveInt = 10_000
