@@ -62,7 +62,24 @@ def _fail(error: BaseException) -> NoReturn:
 
 
 class _Group(_WithoutTypes, TyperGroup):
-    pass
+    """Suggests what to write instead of an unknown command."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not ctx.resilient_parsing and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command '{args[0]}'. {self.suggestion(args[0])}")
+        return super().resolve_command(ctx, args)
+
+    def suggestion(self, word: str) -> str:
+        """Name the nearest command, or one in a group, such as `policy explain` for `explain`."""
+        from axolotl_core.names import nearest
+
+        commands: Mapping[str, Any] = self.commands
+        inner = {f"{name} {one}": one for name in commands for one in getattr(commands[name], "commands", ())}
+        for close in (word if word in inner.values() else None, nearest(word, commands), nearest(word, inner.values())):
+            if close is not None:
+                near = [close] if close in commands else [path for path, one in inner.items() if one == close]
+                return f"Did you mean {' or '.join(map(repr, near))}?"
+        return "axolotl help lists all commands." if inner else f"The commands are {', '.join(commands)}."
 
 
 class _CommandTable(Mapping[str, Any]):

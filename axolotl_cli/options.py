@@ -128,7 +128,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 LogLevel = Annotated[
     Level | None,
-    typer.Option("--log-level", "-l", case_sensitive=False, help="The lowest level of messages to log."),
+    typer.Option(
+        "--log-level",
+        "-l",
+        metavar="LEVEL",
+        case_sensitive=False,
+        help="The lowest level of messages to log: debug, info, warning or error.",
+    ),
 ]
 
 

@@ -53,6 +53,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     made = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     made.columns[0].no_wrap = True
     made.columns[0].style = "cyan"
+    for column in made.columns[1:]:
+        column.overflow = "fold"
     for row in rows:
         made.add_row(*map(plain, row))
     return made

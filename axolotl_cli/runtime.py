@@ -18,7 +18,7 @@ from axolotl_cli.target import ChosenTarget
 from axolotl_server.configuration.loading import load_with_origins
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
-from axolotl_server.hosting.roles import resolve_settings
+from axolotl_server.hosting.role_resolution import resolve_settings
 from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.settings.server import ServerSettings
 
@@ -129,8 +129,8 @@ async def serving(
     with host.stop_signal.listening(on_signal):
         try:
             set_log_level(host.settings.log_level, host.settings.log)
-            if host.audit is not None:
-                host.audit.trail.open()
+            if host.assembly.audit is not None:
+                host.assembly.audit.trail.open()
             if check is not None:
                 check(host)
             tune_garbage_collector()

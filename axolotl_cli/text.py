@@ -3,13 +3,11 @@
 import logging
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from axolotl_core.features.spec import FeatureSpec
-    from axolotl_server.calls.binding import Binding
     from axolotl_server.host import ServerHost
 
 _ESCAPE: Final = "\x1b"
@@ -41,18 +39,7 @@ def _escape(match: re.Match[str]) -> str:
 
 def counts_in(host: "ServerHost") -> dict[str, int]:
     """Count the features of a server, by kind."""
-    return {
-        "tool": len(host.catalogue.bindings()),
-        "prompt": len(host.prompts.bindings()),
-        "resource": _number_of(host.resources.bindings()),
-        "template": _number_of(host.templates.bindings()),
-        "skill": 0 if host.skills is None else len(host.skills.bindings()),
-    }
-
-
-def _number_of(bindings: "Iterable[Binding[FeatureSpec]]") -> int:
-    """Count resources; the files of skills count as their skill."""
-    return sum(binding.spec.kind != "skill" for binding in bindings)
+    return {kind.removesuffix("s"): len(found) for kind, found in host.bindings().items()}
 
 
 def counted(counts: Mapping[str, int]) -> list[str]:

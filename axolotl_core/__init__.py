@@ -1,7 +1,7 @@
 """The public API for authors: tools, prompts, resources, registries, context, content and errors."""
 
 from axolotl_core.arguments import NoArguments
-from axolotl_core.calls.cancellation import CancellationToken, CancelReason, IClock, SystemClock
+from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import (
     Annotations,
@@ -128,7 +128,6 @@ __all__ = [
     "HealthStatus",
     "IAuditSink",
     "IAuthorizer",
-    "IClock",
     "IEventStore",
     "IExtension",
     "IFeature",
@@ -191,7 +190,6 @@ __all__ = [
     "Sensitive",
     "SkillFolder",
     "StoredEvent",
-    "SystemClock",
     "TaskChange",
     "TaskCounts",
     "TaskError",

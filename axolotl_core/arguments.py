@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 
 from axolotl_core.errors import ConfigurationError, InvalidArguments
@@ -48,31 +47,19 @@ class NoArguments(BaseModel):
 def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) -> ParseArguments:
     """Compile a validator that reads a model from JSON bytes."""
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
-    validate_any = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
-    validate = model.__pydantic_validator__.validate_json
+    validate = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
 
     def parse(raw: bytes) -> Any:
-        small = len(raw) <= LARGE_BYTES  # the usual case, without another function call
-        arguments = validate(raw, strict=strict, extra=extra) if small else validate_any(raw)
+        arguments = validate(raw)
         try:
             names = len(arguments.__pydantic_fields_set__)
         except AttributeError:  # a validator has replaced the model
             names = 0
-        if (raw.count(b":") != names) if small else _has_more_colons(raw, names):
+        if raw.count(b":") != names:
             refuse_duplicates(raw)
         return arguments
 
     return parse
-
-
-def _has_more_colons(raw: bytes, expected: int) -> bool:
-    """Whether there are more colons than expected: to find a few takes less time than to count all of a long text."""
-    at = -1
-    for _ in range(expected + 1):
-        at = raw.find(b":", at + 1)
-        if at < 0:
-            return False
-    return True
 
 
 def json_validator(
@@ -135,7 +122,8 @@ def join_problems(problems: Sequence[str], count: int | None = None) -> str:
 
 def explain(error: ValidationError, model: Any) -> InvalidArguments:
     """Translate a validation error to `field: expected, got`, without the caller's values."""
-    known = [_public_name(name, field) for name, field in getattr(model, "model_fields", {}).items()]
+    fields = getattr(model, "model_fields", {}).items()
+    known = [field.validation_alias if isinstance(field.validation_alias, str) else name for name, field in fields]
     return refusal(explain_findings(error, known))
 
 
@@ -161,10 +149,6 @@ def _explain_one(finding: Any, location: Sequence[int | str], known: Sequence[st
     if not finding["type"].endswith(_WRONG_TYPE_SUFFIXES):
         return f"{place}: {finding['msg'][:_MAX_REASON_CHARACTERS]}"
     return f"{place}: {finding['msg']}, got {_JSON_TYPES.get(type(finding['input']), 'something else')}"
-
-
-def _public_name(name: str, field: FieldInfo) -> str:
-    return field.validation_alias if isinstance(field.validation_alias, str) else name
 
 
 def _path(location: Sequence[int | str]) -> str:

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.client_text import shorten
+from axolotl_core.protocol.result_keys import own_meta
 
 
 class AxolotlError(Exception):
@@ -242,7 +243,7 @@ class ResultTooLarge(ToolError):
         known = {} if size is None else {"bytes": size}
         super().__init__(
             f"The result is too large: {found}at most {max_bytes} bytes are allowed; ask for less",
-            meta={"reason": "result_too_large", **known, "maxBytes": max_bytes},
+            meta=own_meta(reason="result_too_large", **known, maxBytes=max_bytes),
         )
 
 
@@ -262,7 +263,7 @@ class Overloaded(Refused):
     """Too many calls are running. The same call may succeed later."""
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
-        super().__init__(message, meta={"reason": "overloaded", "retryAfterMs": round(retry_after_seconds * 1000)})
+        super().__init__(message, meta=own_meta(reason="overloaded", retryAfterMs=round(retry_after_seconds * 1000)))
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -92,11 +92,9 @@ def _faults_of(check: Any) -> Iterator[str]:
         yield f"{kind} has the name {name!r}; use up to 64 letters, digits, dots, dashes and underscores"
     elif name in BUILTIN_CHECKS:
         yield f"{kind} has the name {name!r}, which a built-in check has; choose another name"
-    if not _is_duration(check.timeout_seconds):
-        yield f"{kind} has timeout_seconds {check.timeout_seconds!r}; use a number above 0"
+    seconds: Any = check.timeout_seconds
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not isfinite(seconds) or seconds <= 0:
+        yield f"{kind} has timeout_seconds {seconds!r}; use a number above 0"
     if check.affects not in get_args(HealthAspect):
         yield f"{kind} has affects {check.affects!r}; use 'readiness' or 'startup'"
-
-
-def _is_duration(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value > 0

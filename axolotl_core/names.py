@@ -114,3 +114,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     )
     near = get_close_matches(asked, candidates, n=1, cutoff=_MIN_SIMILARITY)
     return folded[near[0]] if near else None
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the end of a message about an unknown name: the nearest known one, or another text if none is similar."""
+    near = nearest(name, known)
+    return f"; did you mean {near!r}?" if near else otherwise

@@ -27,13 +27,10 @@ from axolotl_core.content import (
     is_structured,
 )
 from axolotl_core.errors import ResultTooLarge
-from axolotl_core.protocol.wire import encode, json_text
+from axolotl_core.protocol.wire import encode, json_text, json_writer
 
 _CHUNK: Final = 64 * 1024
 _LONG_TEXT: Final = 1000
-_LONG_LIST: Final = 32
-_SAMPLES: Final = 8
-_OPEN: Final = frozenset({"any", "generator", "is-instance", "is-subclass", "callable", "function-plain"})
 _FIXED: Final = frozenset(
     {"model", "model-fields", "model-field", "default", "nullable", "bool", "date", "datetime", "enum", "float", "int"}
     | {"none", "time", "timedelta", "uuid"}
@@ -71,7 +68,7 @@ class _Budget:
         Every output is counted, so most values are counted without a function call.
         """
         for value in values:
-            kind = type(value)
+            kind: Any = type(value)
             if kind is str:
                 size = len(value)
                 if size > _LONG_TEXT or not value.isascii():
@@ -83,7 +80,7 @@ class _Budget:
                 return
             else:
                 self._left -= 2
-                (_COUNTS.get(kind) or _count_for(kind))(self, value, depth + 1, owner)
+                _count_for(kind)(self, value, depth + 1, owner)
             if self._left < 0:
                 raise ResultTooLarge(None, self._limit)
 
@@ -98,20 +95,8 @@ class _Budget:
 
     def spend_on_sequence(self, values: Collection[Any], depth: int, owner: Any) -> None:
         self._left -= len(values)
-        if self._left >= 0 and not (isinstance(values, list) and len(values) > _LONG_LIST and self._sample(values)):
+        if self._left >= 0:
             self.spend(values, depth, values)
-
-    def _sample(self, values: list[Any]) -> bool:
-        """Count a long list of similar models by some of them, unless it may be large or hold iterators."""
-        kinds = set(map(type, values))
-        if len(kinds) > 1 or not _is_closed(kinds.pop()):
-            return False
-        before, step = self._left, len(values) // _SAMPLES
-        self.spend(values[::step], 1, None)
-        estimate = (before - self._left) * step
-        is_small = estimate * _SAMPLES < self._limit
-        self._left = before - estimate if is_small else before
-        return is_small
 
     def spend_on_dict(self, values: Mapping[Any, Any], depth: int, owner: Any) -> None:
         self._left -= 4 * len(values)
@@ -153,38 +138,13 @@ _KINDS: Final[tuple[tuple[Any, _Count], ...]] = (
     ((Sequence, Set, deque), _Budget.spend_on_sequence),
 )
 _MAX_TYPES: Final = 1000
-_COUNTS: Final[dict[type, _Count]] = {}
-"""How to count the values of each type that was seen."""
-
-
-def _count_for(kind: type) -> _Count:
-    if len(_COUNTS) >= _MAX_TYPES:  # only code that creates types at run time gets here
-        _COUNTS.clear()
-    if dataclasses.is_dataclass(kind):
-        count: _Count = _Budget.spend_on_dataclass
-    else:
-        count = next((count for known, count in _KINDS if issubclass(kind, known)), _Budget.spend_on_other)
-    _COUNTS[kind] = count
-    return count
 
 
 @functools.lru_cache(_MAX_TYPES)
-def _is_closed(kind: type) -> bool:
-    """Tell whether the fields of a model say everything about its values: none can hold any object, or an iterator."""
-    return issubclass(kind, BaseModel) and kind.model_config.get("extra") != "allow" and not _is_open(kind)
-
-
-def _is_open(kind: type[BaseModel]) -> bool:
-    pending: list[Any] = [kind.__pydantic_core_schema__]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            if part.get("type") in _OPEN:
-                return True
-            pending += (value for key, value in part.items() if key not in ("metadata", "serialization"))
-        elif isinstance(part, list | tuple):
-            pending += part
-    return False
+def _count_for(kind: type) -> _Count:
+    if dataclasses.is_dataclass(kind):
+        return _Budget.spend_on_dataclass
+    return next((count for known, count in _KINDS if issubclass(kind, known)), _Budget.spend_on_other)
 
 
 @functools.lru_cache(_MAX_TYPES)
@@ -214,7 +174,7 @@ def _text_size(text: str, max_bytes: int) -> int:
         chunk = text[start : start + _CHUNK]
         try:
             size += len(encode(chunk)) - 2
-        except UnicodeEncodeError:  # lone surrogates are replaced
+        except UnicodeEncodeError:  # lone surrogates are refused later
             size += len(chunk)
         if size > max_bytes:
             break
@@ -273,13 +233,13 @@ def output_writer(output_model: Any, adapter: Callable[[], TypeAdapter[Any]]) ->
     if not is_structured(output_model):
         return lambda output: _write(_whole(_result_of(output)))
     declared, found = output_model, adapter()
-    check, to_json = found.validator.validate_python, found.serializer.to_json
+    check, to_json = found.validator.validate_python, json_writer(found)
 
     def write(output: Any) -> bytes:
         if isinstance(output, ToolResult) and type(output) is not declared:
             return _write(_whole(output))
         checked = output if type(output) is declared else check(output)
-        return _write(_Structured(to_json(checked, by_alias=True)))
+        return _write(_Structured(to_json(checked)))
 
     return write
 
@@ -319,7 +279,7 @@ def _result_of(output: Any) -> ToolResult:
     if isinstance(output, ToolResult):
         return output
     if isinstance(output, str):
-        return ToolResult((TextContent(_encodable(output)),))
+        return ToolResult((TextContent(output),))
     if output is None:
         return ToolResult()
     if isinstance(output, BLOCKS):
@@ -328,7 +288,3 @@ def _result_of(output: Any) -> ToolResult:
         return ToolResult(output)
     text = json_text(output).decode()
     return ToolResult((TextContent(text),), output if isinstance(output, Mapping | BaseModel) else UNSET)
-
-
-def _encodable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

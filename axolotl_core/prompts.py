@@ -108,7 +108,7 @@ def check_prompt(prompt: Any) -> None:
     if not isinstance(prompt, IPrompt):
         hint = "register an instance, not the class" if inspect.isclass(prompt) else "subclass IPrompt or use @prompt"
         raise ConfigurationError(f"{label_of(prompt)} is not a prompt: {hint}")
-    check_attributes(prompt, {})
+    check_attributes(prompt, IPrompt)
     model = getattr(prompt, "input_model", None)
     derived = prompt.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
     if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):

@@ -18,57 +18,51 @@ from axolotl_core.tools.tool import ITool
 _OPTIONAL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
-def scan(package: str, /, *, marked_only: bool = False, **dependencies: Any) -> tuple[ITool[Any, Any], ...]:
+def scan(package: str, /, **dependencies: Any) -> tuple[ITool[Any, Any], ...]:
     """Collect the `ITool` subclasses and `@tool` functions of a package and the modules below it.
 
     The constructor of a class receives those of the `dependencies` that it has parameters for. In a container, write
     `providers.Callable(scan, "acme.tools", repository=repository)`. Features that a module only imports are ignored.
 
-    `scanned = False` in a class, or `@tool(scanned=False)`, leaves it out. With `marked_only`, only classes with
-    `scanned = True` are collected, and functions, which their decorator marks. Subclasses do not inherit the mark.
+    `scanned = False` in a class, which subclasses do not inherit, or `@tool(scanned=False)`, leaves it out.
 
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan", (ITool,), marked_only, dependencies).features_in(package))
+    return tuple(_Scan("scan", (ITool,), dependencies).features_in(package))
 
 
-def scan_prompts(package: str, /, *, marked_only: bool = False, **dependencies: Any) -> tuple[IPrompt[Any], ...]:
+def scan_prompts(package: str, /, **dependencies: Any) -> tuple[IPrompt[Any], ...]:
     """Collect the `IPrompt` subclasses and `@prompt` functions of a package, as `scan` does for tools.
 
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan_prompts", (IPrompt,), marked_only, dependencies).features_in(package))
+    return tuple(_Scan("scan_prompts", (IPrompt,), dependencies).features_in(package))
 
 
-def scan_resources(
-    package: str, /, *, marked_only: bool = False, **dependencies: Any
-) -> tuple[IResource | IResourceTemplate[Any], ...]:
+def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IResourceTemplate[Any], ...]:
     """Collect the `IResource` and `IResourceTemplate` subclasses and `@resource` functions, as `scan` does for tools.
 
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(
-        _Scan("scan_resources", (IResource, IResourceTemplate), marked_only, dependencies).features_in(package)
-    )
+    return tuple(_Scan("scan_resources", (IResource, IResourceTemplate), dependencies).features_in(package))
 
 
 class _Scan(msgspec.Struct, frozen=True):
     name: str
     kinds: tuple[type, ...]
-    marked_only: bool
     dependencies: Mapping[str, Any]
 
     def features_in(self, package: str) -> Iterator[Any]:
         for module in self._modules(package):
             distinct = {id(value): value for value in vars(module).values()}  # a feature can have several names
             for value in distinct.values():
-                if self._is_function(value) and value.function.__module__ == module.__name__:
-                    if value.scanned is not False:
+                if isinstance(value, FunctionFeature) and isinstance(value, self.kinds):
+                    if value.scanned and value.function.__module__ == module.__name__:
                         yield value
-                elif self._is_class(value) and value.__module__ == module.__name__ and self._is_wanted(value):
+                elif self._is_class(value) and value.__module__ == module.__name__ and vars(value).get("scanned", True):
                     yield self._build(value)
 
     def _modules(self, package: str) -> Iterator[ModuleType]:
@@ -82,18 +76,11 @@ class _Scan(msgspec.Struct, frozen=True):
         for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
             yield importlib.import_module(entry.name)
 
-    def _is_function(self, value: Any) -> bool:
-        return isinstance(value, FunctionFeature) and isinstance(value, self.kinds)
-
     def _is_class(self, value: Any) -> bool:
         """Whether a value is a class that is neither abstract nor generic."""
         if not inspect.isclass(value) or not issubclass(value, self.kinds):
             return False
         return not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
-
-    def _is_wanted(self, kind: type) -> bool:
-        """Whether the mark of a class, which its subclasses do not inherit, lets it be collected."""
-        return bool(vars(kind).get("scanned", not self.marked_only))
 
     def _build(self, kind: type) -> Any:
         parameters = inspect.signature(kind).parameters

@@ -27,18 +27,10 @@ _GROUPS: Final = (
     {"if", "then", "else"},
 )
 """Keywords whose meaning depends on the others in the same schema."""
-_METHOD_NAMES: dict[Any, str] = {}
 
 
 class SchemaGenerator(GenerateJsonSchema):
     """Generates schemas without titles that only repeat the name of a field or class, because titles cost tokens."""
-
-    def build_schema_type_to_method(self) -> Any:
-        """Look up the names of the methods once. Pydantic does that for each schema."""
-        if not _METHOD_NAMES:
-            found = super().build_schema_type_to_method()
-            _METHOD_NAMES.update({kind: method.__name__ for kind, method in found.items()})
-        return {kind: getattr(self, name) for kind, name in _METHOD_NAMES.items()}
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -123,7 +115,8 @@ def _schema(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
 
 
 def _describe(adapter: TypeAdapter[Any], mode: JsonSchemaMode) -> JsonSchema:
-    return _with_own_root(adapter.json_schema(schema_generator=SchemaGenerator, mode=mode))
+    schema = adapter.json_schema(schema_generator=SchemaGenerator, mode=mode)
+    return resolve(schema, schema)  # clients look for `type` at the root, also of a recursive type
 
 
 def _is_hashable(kind: Any) -> bool:
@@ -132,13 +125,6 @@ def _is_hashable(kind: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _with_own_root(schema: JsonSchema) -> JsonSchema:
-    """Copy the definition of a recursive type to the root, where clients look for `type`."""
-    name = schema.get("$ref", "").removeprefix("#/$defs/")
-    definition = schema.get("$defs", {}).get(name, {})
-    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def object_schemas(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -189,6 +175,14 @@ def subschemas(schema: Any) -> Iterator[JsonSchema]:
                     waiting.append(value)
 
 
+def resolve(schema: Any, root: Mapping[str, Any]) -> JsonSchema:
+    """Follow a reference to a definition of the root; keywords next to it take precedence."""
+    if not isinstance(schema, Mapping):
+        return {}
+    name = str(schema.get("$ref", "")).removeprefix(_DEFINITION_PREFIX)
+    return {**root.get("$defs", {}).get(name, {}), **{key: value for key, value in schema.items() if key != "$ref"}}
+
+
 def inlined(schema: JsonSchema) -> JsonSchema:
     """Replace the references to `$defs` by the definitions, except those of recursive types.
 
@@ -203,7 +197,10 @@ class _Inlining:
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
-        uses = {name: set(_used_definitions(definition)) for name, definition in definitions.items()}
+        uses = {
+            name: {used for node in subschemas(definition) if (used := _definition_name(node.get("$ref"))) is not None}
+            for name, definition in definitions.items()
+        }
         self._recursive = {name for name in uses if name in _reachable(name, uses)}
         self._count = 0
 
@@ -252,17 +249,6 @@ def _definition_name(reference: Any) -> str | None:
         return None
     name = reference.removeprefix(_DEFINITION_PREFIX)
     return None if "/" in name else name.replace("~1", "/").replace("~0", "~")
-
-
-def _used_definitions(value: Any) -> Iterator[str]:
-    """Find the references in a schema. Data that looks like a reference does no harm here."""
-    if isinstance(value, Mapping):
-        name = _definition_name(value.get("$ref"))
-        if name is not None:
-            yield name
-    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    for child in children:
-        yield from _used_definitions(child)
 
 
 def _reachable(name: str, uses: Mapping[str, set[str]]) -> set[str]:

@@ -1,128 +1,92 @@
 """The server around the tools: handler, eras, layers, transports and the composition root.
 
 An application needs little of it: `ServerSettings` for a container's `settings` role, `connect` for its tests,
-`ServerHost` and `make_app` where it brings its own process, `make_handler` where it brings its own transport.
+`MountedApp` in an application of another framework, `ServerHost` and `make_app` where it brings its own process,
+`make_handler` where it brings its own transport.
 """
 
 import importlib as _importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from axolotl_server.call_providers import call_cancellation, call_context, call_principal
-    from axolotl_server.client.channel import InvalidReply
-    from axolotl_server.client.client import Client, InProcessClient
-    from axolotl_server.client.connecting import connect, connect_process, connect_url
-    from axolotl_server.client.event_reading import ClientLimits
-    from axolotl_server.client.http_channel import HttpStatusError
-    from axolotl_server.client.outcomes import (
-        ACCEPT,
-        CANCEL,
-        DECLINE,
-        Answer,
-        Answering,
-        CallOutcome,
-        Change,
-        Inquiry,
-        PromptOutcome,
-        RemoteError,
-        ResourceOutcome,
-        ServerDescription,
-        TaskCancelled,
-        UnansweredQuestion,
-    )
-    from axolotl_server.client.requests import Listening
-    from axolotl_server.handler import DefaultHandler
-    from axolotl_server.host import ServerHost, make_handler
-    from axolotl_server.http.app import HttpApp
-    from axolotl_server.http.assembly import make_app
-    from axolotl_server.http.mounting import MountedApp, starlette_user
-    from axolotl_server.observation.json_log import JsonFormatter
-    from axolotl_server.settings.server import ServerSettings
-    from axolotl_server.transports.stream_exchange import StreamExchange
+    from axolotl_server.call_providers import call_cancellation as call_cancellation
+    from axolotl_server.call_providers import call_context as call_context
+    from axolotl_server.call_providers import call_principal as call_principal
+    from axolotl_server.client.channel import InvalidReply as InvalidReply
+    from axolotl_server.client.client import Client as Client
+    from axolotl_server.client.client import InProcessClient as InProcessClient
+    from axolotl_server.client.connecting import connect as connect
+    from axolotl_server.client.connecting import connect_process as connect_process
+    from axolotl_server.client.connecting import connect_url as connect_url
+    from axolotl_server.client.event_reading import ClientLimits as ClientLimits
+    from axolotl_server.client.http_channel import HttpStatusError as HttpStatusError
+    from axolotl_server.client.outcomes import ACCEPT as ACCEPT
+    from axolotl_server.client.outcomes import CANCEL as CANCEL
+    from axolotl_server.client.outcomes import DECLINE as DECLINE
+    from axolotl_server.client.outcomes import Answer as Answer
+    from axolotl_server.client.outcomes import Answering as Answering
+    from axolotl_server.client.outcomes import CallOutcome as CallOutcome
+    from axolotl_server.client.outcomes import Change as Change
+    from axolotl_server.client.outcomes import Inquiry as Inquiry
+    from axolotl_server.client.outcomes import PromptOutcome as PromptOutcome
+    from axolotl_server.client.outcomes import RemoteError as RemoteError
+    from axolotl_server.client.outcomes import ResourceOutcome as ResourceOutcome
+    from axolotl_server.client.outcomes import ServerDescription as ServerDescription
+    from axolotl_server.client.outcomes import TaskCancelled as TaskCancelled
+    from axolotl_server.client.outcomes import UnansweredQuestion as UnansweredQuestion
+    from axolotl_server.client.requests import Listening as Listening
+    from axolotl_server.handler import DefaultHandler as DefaultHandler
+    from axolotl_server.host import ServerHost as ServerHost
+    from axolotl_server.host import make_handler as make_handler
+    from axolotl_server.http.app import HttpApp as HttpApp
+    from axolotl_server.http.assembly import make_app as make_app
+    from axolotl_server.http.mounting import MountedApp as MountedApp
+    from axolotl_server.http.mounting import starlette_user as starlette_user
+    from axolotl_server.observation.json_log import JsonFormatter as JsonFormatter
+    from axolotl_server.settings.server import ServerSettings as ServerSettings
+    from axolotl_server.transports.stream_exchange import StreamExchange as StreamExchange
 
-__all__ = [
-    "ACCEPT",
-    "CANCEL",
-    "DECLINE",
-    "Answer",
-    "Answering",
-    "CallOutcome",
-    "Change",
-    "Client",
-    "ClientLimits",
-    "DefaultHandler",
-    "HttpApp",
-    "HttpStatusError",
-    "InProcessClient",
-    "Inquiry",
-    "InvalidReply",
-    "JsonFormatter",
-    "Listening",
-    "MountedApp",
-    "PromptOutcome",
-    "RemoteError",
-    "ResourceOutcome",
-    "ServerDescription",
-    "ServerHost",
-    "ServerSettings",
-    "StreamExchange",
-    "TaskCancelled",
-    "UnansweredQuestion",
-    "call_cancellation",
-    "call_context",
-    "call_principal",
-    "connect",
-    "connect_process",
-    "connect_url",
-    "make_app",
-    "make_handler",
-    "starlette_user",
-]
-
-_HOMES: Final = {
-    "ACCEPT": "client.outcomes",
-    "Answer": "client.outcomes",
-    "Answering": "client.outcomes",
-    "CANCEL": "client.outcomes",
-    "CallOutcome": "client.outcomes",
-    "Change": "client.outcomes",
-    "DECLINE": "client.outcomes",
-    "Client": "client.client",
-    "ClientLimits": "client.event_reading",
-    "HttpStatusError": "client.http_channel",
-    "InProcessClient": "client.client",
-    "Inquiry": "client.outcomes",
-    "InvalidReply": "client.channel",
-    "Listening": "client.requests",
-    "PromptOutcome": "client.outcomes",
-    "RemoteError": "client.outcomes",
-    "ResourceOutcome": "client.outcomes",
-    "ServerDescription": "client.outcomes",
-    "TaskCancelled": "client.outcomes",
-    "UnansweredQuestion": "client.outcomes",
-    "connect": "client.connecting",
-    "connect_process": "client.connecting",
-    "connect_url": "client.connecting",
-    "DefaultHandler": "handler",
-    "HttpApp": "http.app",
-    "ServerHost": "host",
-    "ServerSettings": "settings.server",
-    "StreamExchange": "transports.stream_exchange",
-    "MountedApp": "http.mounting",
-    "make_app": "http.assembly",
-    "starlette_user": "http.mounting",
-    "make_handler": "host",
-    "JsonFormatter": "observation.json_log",
-    "call_cancellation": "call_providers",
-    "call_context": "call_providers",
-    "call_principal": "call_providers",
+_NAMES: Final = {
+    "call_providers": ("call_cancellation", "call_context", "call_principal"),
+    "client.channel": ("InvalidReply",),
+    "client.client": ("Client", "InProcessClient"),
+    "client.connecting": ("connect", "connect_process", "connect_url"),
+    "client.event_reading": ("ClientLimits",),
+    "client.http_channel": ("HttpStatusError",),
+    "client.outcomes": (
+        "ACCEPT",
+        "CANCEL",
+        "DECLINE",
+        "Answer",
+        "Answering",
+        "CallOutcome",
+        "Change",
+        "Inquiry",
+        "PromptOutcome",
+        "RemoteError",
+        "ResourceOutcome",
+        "ServerDescription",
+        "TaskCancelled",
+        "UnansweredQuestion",
+    ),
+    "client.requests": ("Listening",),
+    "handler": ("DefaultHandler",),
+    "host": ("ServerHost", "make_handler"),
+    "http.app": ("HttpApp",),
+    "http.assembly": ("make_app",),
+    "http.mounting": ("MountedApp", "starlette_user"),
+    "observation.json_log": ("JsonFormatter",),
+    "settings.server": ("ServerSettings",),
+    "transports.stream_exchange": ("StreamExchange",),
 }
-"""The module that defines each name."""
+"""The names that each module defines."""
+_HOMES: Final = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use, so that a program loads only the parts it needs."""
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     return found

@@ -10,12 +10,12 @@ from typing import Final
 
 from dependency_injector import providers
 
-from axolotl_core.calls.cancellation import CancellationToken, SystemClock
+from axolotl_core.calls.cancellation import CancellationToken
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import current_call
 from axolotl_core.protocol.identity import Principal
 
-__all__ = ["call_cancellation", "call_context", "call_principal", "clock"]
+__all__ = ["call_cancellation", "call_context", "call_principal"]
 
 
 def _principal() -> Principal:
@@ -32,5 +32,3 @@ call_principal: Final[providers.Callable[Principal]] = providers.Callable(_princ
 """The principal of the call."""
 call_cancellation: Final[providers.Callable[CancellationToken]] = providers.Callable(_cancellation)
 """The cancellation token of the call."""
-clock: Final[providers.Singleton[SystemClock]] = providers.Singleton(SystemClock)
-"""The clock of the machine. A test can override it in its container."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,13 +24,13 @@ from axolotl_core.protocol.messages import (
     usable_id,
     without_nulls,
 )
-from axolotl_core.protocol.wire import encode, error_message
+from axolotl_core.protocol.wire import error_message
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, IEra
-from axolotl_server.messages.connection import Connection, IExchange, IObserver, IStoppable
+from axolotl_server.messages.connection import Connection, Forwarded, IExchange, IObserver, IRunning, IStoppable
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.params import CancelledParams, read_params
-from axolotl_server.messages.replies import RESPONSE, RESULT, error_reply, hide_internal
+from axolotl_server.messages.replies import error_reply, frame, hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.subscriptions import Subscriptions
 
@@ -115,7 +116,7 @@ class DefaultHandler:
         self.inflight = inflight
         self.subscriptions = subscriptions
         self.stream_guard: StreamGuard | None = None
-        """Decides who may resume a stream, where access is restricted."""
+        """Decides who may resume a stream, and cancel or answer a call of others, where access is restricted."""
 
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle a message and return the reply; None if there is none."""
@@ -126,15 +127,11 @@ class DefaultHandler:
         except ProtocolError as error:
             return error_reply(error, read_id(data), self._eras.default_handshake, exchange)
         if head.id is UNSET:
-            self._handle_notification(head, data, exchange)
+            await self._handle_notification(head, data, exchange)
             return None
-        eras, connection, meta = self._eras, None, head.params.meta
-        era = eras.default_handshake
+        era = self._eras.default_handshake
         try:
-            if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
-                era = eras.stateless  # a shortcut for the usual request over HTTP
-            else:
-                era, connection = eras.select(head, exchange)
+            era, connection = self._eras.select(head, exchange)
             request = Request(head, data, era, exchange, connection)
             try:
                 era.admit(request)
@@ -145,7 +142,7 @@ class DefaultHandler:
                 self._report_refusal(request, error)
                 raise
             result = await method(request)
-            return None if result is None else b"".join((RESPONSE, encode(head.id), RESULT, result, b"}"))
+            return None if result is None else frame(head.id, result)
         except ProtocolError as error:
             return error_reply(error, head.id, era, exchange)
         except Exception as error:
@@ -171,15 +168,61 @@ class DefaultHandler:
         """Return the era of a revision that another process has negotiated."""
         return self._eras.negotiate(revision)
 
-    def receive_forwarded(self, data: bytes, connection: Connection) -> None:
-        """Act on a message that another process has received: a cancellation, or an answer to a question."""
-        message = diagnose(data, MAX_VALUES).message
-        if isinstance(message, dict) and "method" not in message:
-            _deliver_answer(message, connection)
+    async def receive_forwarded(self, data: bytes, connection: Connection, principal: Principal | None) -> None:
+        """Act on a message that another process has received: a cancellation, or an answer to a question.
+
+        Where access is restricted, a message without a principal is ignored.
+        """
+        with suppress(ProtocolError):
+            message = diagnose(data, MAX_VALUES).message
+            if isinstance(message, dict) and "method" not in message:
+                await self._deliver_answer(message, connection, principal)
+            else:
+                await self._cancel(data, connection, principal)
+
+    def _forward(self, data: bytes, connection: Connection, principal: Principal) -> None:
+        """Let the other processes act on a message, or raise InternalError if its sender cannot be forwarded."""
+        if connection.forward is None:
             return
-        call = connection.calls.get(read_params(data, CancelledParams).request_id)
-        if call is not None:
-            call.stop(CancelReason.CLIENT)
+        try:
+            sender = b"" if self.stream_guard is None else msgspec.msgpack.encode(principal)
+        except TypeError as error:
+            raise InternalError(f"The message cannot be forwarded: {error}; claims must be JSON") from None
+        connection.forward(Forwarded(data, sender))
+
+    async def _cancel(self, data: bytes, connection: Connection, principal: Principal | None) -> bool:
+        """Stop the request that a cancellation names, or return False if none has that ID.
+
+        From a principal that may not use its feature, the cancellation is ignored.
+        """
+        request_id = read_params(data, CancelledParams).request_id
+        running = connection.calls.get(request_id)
+        if running is None:
+            return False
+        if await self._may_control(running, principal) and connection.calls.get(request_id) is running:
+            running.stop(CancelReason.CLIENT)
+        return True
+
+    async def _deliver_answer(
+        self, message: dict[str, Any], connection: Connection, principal: Principal | None
+    ) -> bool:
+        """Give an answer to the code that waits for it, or return False if no code does.
+
+        From a principal that may not use the feature that asks, the answer is ignored.
+        """
+        request_id = usable_id(message)
+        answered = None if request_id is None else connection.pending_answers.get(request_id)
+        if request_id is None or answered is None or answered.done():
+            return False
+        if await self._may_control(connection.waiting_calls.get(request_id), principal) and not answered.done():
+            _answer(answered, message)
+        return True
+
+    async def _may_control(self, running: IRunning | None, principal: Principal | None) -> bool:
+        guard = self.stream_guard
+        if guard is None:
+            return True
+        return running is not None and principal is not None and await guard.may_control(running, principal)
 
     def _report_refusal(self, request: Request, error: ProtocolError) -> None:
         """Report a request that reaches no method; the methods report all others."""
@@ -188,7 +231,7 @@ class DefaultHandler:
             observer.request_begun(request, name)
             observer.request_answered(request, None, error)
 
-    def _handle_notification(self, head: Head, data: bytes, exchange: IExchange) -> None:
+    async def _handle_notification(self, head: Head, data: bytes, exchange: IExchange) -> None:
         """Act on a notification; a wrong one is ignored, because it cannot be answered."""
         exchange.status = _ACCEPTED
         try:
@@ -198,13 +241,13 @@ class DefaultHandler:
             if head.method == "notifications/initialized":
                 connection.initialized = connection.era is not None
             elif head.method == "notifications/cancelled":
-                call = connection.calls.get(read_params(data, CancelledParams).request_id)
-                if call is not None:
-                    call.stop(CancelReason.CLIENT)
-                elif connection.forward is not None:
-                    connection.forward(data)
+                await self._receive_cancellation(data, connection, exchange.principal)
         except ProtocolError as error:
             exchange.status = error.status or _ACCEPTED
+
+    async def _receive_cancellation(self, data: bytes, connection: Connection, principal: Principal) -> None:
+        if not await self._cancel(data, connection, principal):
+            self._forward(data, connection, principal)
 
     async def _handle_irregular(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle JSON that is not a plain request: a batch, a response of the client, or a mistake."""
@@ -218,7 +261,7 @@ class DefaultHandler:
             if "method" not in message and ("result" in message or "error" in message):
                 if problem is not None:
                     message = {"id": message.get("id"), "error": {"message": problem.message}}
-                self._receive_answer(message, data, exchange)
+                await self._receive_answer(message, data, exchange)
                 return None
             if problem is None:
                 problem = explain_shape(message)
@@ -233,10 +276,10 @@ class DefaultHandler:
         except ProtocolError as error:
             return error_reply(error, request_id, self._eras.default_handshake, exchange)
 
-    def _receive_answer(self, message: dict[str, Any], data: bytes, exchange: IExchange) -> None:
-        connection = exchange.connection()
-        if not _deliver_answer(message, connection) and connection.forward is not None:
-            connection.forward(data)
+    async def _receive_answer(self, message: dict[str, Any], data: bytes, exchange: IExchange) -> None:
+        connection, principal = exchange.connection(), exchange.principal
+        if not await self._deliver_answer(message, connection, principal):
+            self._forward(data, connection, principal)
         exchange.status = _ACCEPTED
 
     async def _handle_batch(self, data: bytes, exchange: IExchange) -> bytes | None:
@@ -289,17 +332,12 @@ def _no_room(request_id: RequestId | None, *, executed: bool) -> bytes:
     return error_message(request_id, error, error.code)
 
 
-def _deliver_answer(message: dict[str, Any], connection: Connection) -> bool:
-    """Give an answer to the code that waits for it, or return False if no code does."""
-    request_id = usable_id(message)
-    answered = None if request_id is None else connection.pending_answers.get(request_id)
-    if answered is None or answered.done():
-        return False
+def _answer(answered: asyncio.Future[Any], message: dict[str, Any]) -> None:
+    """Give an answer to the code that waits for it."""
     if "error" not in message:
         answered.set_result(message["result"])
-        return True
+        return
     error = message["error"]
     text = error.get("message") if isinstance(error, dict) else None
     reason = f": {text[:_MAX_REASON_CHARACTERS]}" if isinstance(text, str) else ""
     answered.set_exception(Declined("refuse", f"The client refused to answer{reason}"))
-    return True

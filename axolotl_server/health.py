@@ -204,7 +204,7 @@ class OutageCheck(IHealthCheck):
 
 def _store_checks(host: "ServerHost") -> Iterator[IHealthCheck]:
     """Make the checks of the stores that the server uses; those of sessions and tokens are added with their objects."""
-    assembly, roles, redis = host.assembly, host.roles, host.redis
+    assembly, roles, redis = host.assembly, host.roles, host.assembly.redis
     if assembly.quota_store is not None:
         outages = getattr(assembly.quota_store, "outages", None)
         if roles.quota_store is not None and outages is not None:
@@ -304,7 +304,7 @@ class Health:
 def make_health(host: "ServerHost") -> Health:
     """Make the health of a started server."""
     builtin = BuiltinChecks(host.stop_signal, host.handler.inflight, host.watchdog)
-    own = () if host.audit is None else (AuditCheck(host.audit.trail),)
+    own = () if host.assembly.audit is None else (AuditCheck(host.assembly.audit.trail),)
     return Health(builtin, (*own, *_store_checks(host), *host.roles.health_checks), _CACHE_SECONDS)
 
 

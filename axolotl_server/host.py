@@ -4,7 +4,7 @@ import inspect
 import logging
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,15 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
+from axolotl_server.calls.binding import Binding
 from axolotl_server.configuration.loading import LoadedSettings, load_with_origins
 from axolotl_server.configuration.settings_file import FileSettings
-from axolotl_server.features.prompts import PromptCatalogue
-from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue
-from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
 from axolotl_server.hosting.role_mistakes import misspelled_roles
-from axolotl_server.hosting.roles import Roles, resolve_roles, resolve_settings
+from axolotl_server.hosting.role_resolution import resolve_roles, resolve_settings
+from axolotl_server.hosting.roles import Roles
 from axolotl_server.lifecycle.closing import CLOSE_SECONDS, close_resources
 from axolotl_server.lifecycle.log import contain_log_failures
 from axolotl_server.lifecycle.stop_signal import StopSignal
@@ -36,15 +35,11 @@ from axolotl_server.settings.server import ServerSettings, TelemetrySettings
 
 if TYPE_CHECKING:
     from axolotl_server.asgi.http import IAuthenticator
-    from axolotl_server.audit.assembly import Audit
-    from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
-    from axolotl_server.skills.skill_methods import SkillCatalogue
-    from axolotl_server.stores.redis_client import RedisClient
 
 _CLOSING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
-    "tools": "registry",
+    "tools": "tool_registry",
     "prompts": "prompt_registry",
     "resources": "resource_registry",
 }
@@ -62,17 +57,8 @@ class ServerHost:
     roles: Roles
     assembly: ServerAssembly
     registry: ToolRegistry
-    catalogue: ToolCatalogue
-    prompts: PromptCatalogue
-    resources: ResourceCatalogue
-    templates: TemplateCatalogue
-    skills: "SkillCatalogue | None" = None
     handler: DefaultHandler
-    audit: "Audit | None" = None
     watchdog: Watchdog | None = None
-    console: "Console | None" = None
-    observation: "Observation | None" = None
-    redis: "RedisClient | None" = None
     authenticator: "IAuthenticator | None" = None
     """Authenticates HTTP requests instead of the settings `auth`."""
     has_principals: bool = False
@@ -98,8 +84,9 @@ class ServerHost:
         self._toolsets = toolsets
         self._environment = environment
         self._is_audited = is_audited
-        self._undo = ExitStack()
-        self._closers: list[Callable[[], object]] = []
+        self._stack = AsyncExitStack()
+        self._served = AsyncExitStack()
+        """Closes the objects made to serve it, which are made last, but are needed until all tasks have ended."""
         self.stop_signal = StopSignal()
         """Whether the server should stop; the code that serves it watches this."""
 
@@ -110,6 +97,7 @@ class ServerHost:
         """
         contain_log_failures()
         try:
+            self._finally("resources of the container", self._close_resources)
             await start_resources(self._container)
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets)
@@ -127,34 +115,30 @@ class ServerHost:
             raise
 
     async def stop(self) -> None:
-        """Close everything, in this order. A step that fails is logged and does not keep the others from running.
+        """Close everything, the last made first. A step that fails is logged, and all others still run.
 
         All calls have been answered before, by the code that served them.
         """
-        steps: dict[str, Callable[[], object]] = {
-            "tasks": self.end_tasks,
-            "objects that calls used": self._close_scopes,
-            "the audit log": self._close_audit,
-            "telemetry": self._flush_telemetry,
-            "stores": self._close_stores,
-            "objects made to serve it": self._close_made,
-            "Redis": self._close_redis,
-            "threads and processes": self._close_workers,
-            "registries": self._undo.close,
-            "resources of the container": self._close_resources,
-        }
-        try:
-            while steps:
-                what = next(iter(steps))
-                await _close(what, steps.pop(what))
-        except BaseException:  # a cancellation, for example, which is not a reason to leave the rest open
-            for what, step in steps.items():
-                await _close(what, step)
-            raise
+        await self._stack.aclose()
 
     def on_stop(self, close: Callable[[], object]) -> None:
         """Close an object when the server stops, before the objects that it depends on."""
-        self._closers.append(close)
+        self._served.push_async_callback(_close, "objects made to serve it", close)
+
+    def _finally(self, what: str, close: Callable[[], object]) -> None:
+        """Close an object when the server stops, after all that are made later."""
+        self._stack.push_async_callback(_close, what, close)
+
+    def bindings(self) -> dict[str, list[Binding[Any]]]:
+        """Return all features that are served, by kind; the files of skills count as their skill."""
+        made = self.assembly
+        return {
+            "tools": [*made.tools.bindings()],
+            "prompts": [*made.prompts.bindings()],
+            "resources": [one for one in made.resources.bindings() if one.spec.kind != "skill"],
+            "templates": [one for one in made.templates.bindings() if one.spec.kind != "skill"],
+            "skills": [] if made.skills is None else [*made.skills.bindings()],
+        }
 
     async def begin_tasks(self, *, works: bool | None = None) -> None:
         """Connect to the store of tasks, and run tasks from now on, if the settings say so."""
@@ -172,30 +156,8 @@ class ServerHost:
             await self.stop_signal.run_unless_urgent(self.assembly.tasks.close())
 
     async def _close_scopes(self) -> None:
-        if self._is_composed:
-            closer = self.assembly.inflight.scope_closer
-            await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
-
-    def _close_audit(self) -> None:
-        if self.audit is not None:
-            self.audit.close()
-
-    async def _flush_telemetry(self) -> None:
-        if self.observation is not None:
-            await self.stop_signal.run_unless_urgent(self.observation.close())
-
-    async def _close_made(self) -> None:
-        while self._closers:
-            await _finish(self._closers.pop()())
-
-    async def _close_redis(self) -> None:
-        if self.redis is not None:
-            await self.redis.close()
-
-    def _close_workers(self) -> None:
-        if self._is_composed:
-            self.assembly.threads.close()
-            self.assembly.processes.close()
+        closer = self.assembly.inflight.scope_closer
+        await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
 
     async def _close_resources(self) -> None:
         await close_resources(self._container, CLOSE_SECONDS)
@@ -212,11 +174,7 @@ class ServerHost:
     @property
     def has_tasks(self) -> bool:
         """Whether tools run as tasks; few servers have made the objects for that."""
-        return self._is_composed and "tasks" in vars(self.assembly)
-
-    @property
-    def _is_composed(self) -> bool:
-        return hasattr(self, "assembly")
+        return hasattr(self, "assembly") and "tasks" in vars(self.assembly)
 
     async def _load_settings(self) -> ServerSettings:
         overrides = await resolve_settings(self._container)
@@ -230,24 +188,33 @@ class ServerHost:
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
         self._undo_registrations()
         assembly = self.assembly = ServerAssembly(self.settings, self.roles, has_principals=self.has_principals)
-        self.redis = assembly.redis
-        self.registry, self.catalogue, self.handler = assembly.registry, assembly.tools, assembly.handler
-        self.prompts, self.resources, self.templates = assembly.prompts, assembly.resources, assembly.templates
-        self.audit, self.console, self.observation = assembly.audit, assembly.console, assembly.observation
+        self._finally("processes", assembly.processes.close)
+        self._finally("threads", assembly.threads.close)
+        if assembly.redis is not None:
+            self._finally("Redis", assembly.redis.close)
+        self._stack.push_async_exit(self._served)
+        self._finally("stores", self._close_stores)
+        observation = assembly.observation
+        if observation is not None:
+            self._finally("telemetry", lambda: self.stop_signal.run_unless_urgent(observation.close()))
+        if assembly.audit is not None:
+            self._finally("the audit log", assembly.audit.close)
+        self._finally("objects that calls used", self._close_scopes)
+        self._finally("tasks", self.end_tasks)
+        self.registry, self.handler = assembly.registry, assembly.handler
         self._check_apps()
-        self.skills = assembly.skills
-        for catalogue in (self.catalogue, self.prompts, self.resources, self.templates, self.skills):
+        for catalogue in (*assembly.catalogues, assembly.skills):
             if catalogue is not None:
-                self._undo.callback(catalogue.close)
+                self._finally("registries", catalogue.close)
         self._announce(assembly.subscriptions)
         self._watch_loop()
-        if self.observation is not None:
-            self._observe(self.observation)
+        if observation is not None:
+            self._observe(observation)
 
     def _watch_loop(self) -> None:
         self.watchdog = Watchdog(STALL_SECONDS)
         self.watchdog.start()
-        self._undo.callback(self.watchdog.stop)
+        self._finally("the watchdog", self.watchdog.stop)
 
     def _observe(self, observation: "Observation") -> None:
         """Let the metrics read the numbers that the server keeps."""
@@ -267,8 +234,6 @@ class ServerHost:
 
     async def _close_stores(self) -> None:
         """Close the stores that were made here; the container closes its own."""
-        if not self._is_composed:
-            return
         if self.assembly.quota_store is not None and self.roles.quota_store is None:
             await self.assembly.quota_store.close()
         if self.roles.result_store is None:
@@ -278,28 +243,28 @@ class ServerHost:
         """When the server stops, restore the registries, which may belong to the container."""
         roles = self.roles
         added: list[tuple[Registry[Any], Sequence[Any]]] = [
-            (roles.registry, roles.tools),
+            (roles.tool_registry, roles.tools),
             (roles.prompt_registry, roles.prompts),
             (roles.resource_registry, roles.resources),
         ]
         for registry, items in added:
             names = [name for name in map(registry.name_of, items) if name not in registry]
-            self._undo.callback(registry.unregister_range, names)
+            self._finally("registries", partial(registry.unregister_range, names))
 
     def _announce(self, subscriptions: Subscriptions) -> None:
         """Notify clients of all changes in the registries."""
         roles = self.roles
         for kind, registry in _LISTED.items():
             changed = partial(subscriptions.list_changed, kind)
-            self._undo.callback(getattr(roles, registry).on_change(changed))
-        self._undo.callback(roles.resource_registry.on_update(subscriptions.updated))
+            self._finally("registries", getattr(roles, registry).on_change(changed))
+        self._finally("registries", roles.resource_registry.on_update(subscriptions.updated))
 
     def _check_apps(self) -> None:
         """Check that the page of each tool exists."""
         missing = [
             f"Tool {tool.name!r} names the page {link.resource_uri!r}, but there is no such resource"
             for tool in self.roles.tools
-            if (link := app_link(tool.app)) is not None and self.resources.find(link.resource_uri) is None
+            if (link := app_link(tool.app)) is not None and self.assembly.resources.find(link.resource_uri) is None
         ]
         if missing:
             raise ConfigurationError(*missing)
@@ -321,15 +286,12 @@ async def make_handler(
             host.handler.inflight.stop_all(CancelReason.SHUTDOWN)
 
 
-async def _close(what: str, step: Callable[[], object]) -> None:
+async def _close(what: str, close: Callable[[], object]) -> None:
     try:
-        await _finish(step())
+        outcome = close()
+        if inspect.isawaitable(outcome):
+            await outcome
     except ConfigurationError:
         return  # it could not be made, as the error of the start says
     except Exception:
         _log.exception("stopping: %s failed to close", what)
-
-
-async def _finish(outcome: Any) -> None:
-    if inspect.isawaitable(outcome):
-        await outcome

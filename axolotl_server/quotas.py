@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from axolotl_core.errors import ConfigurationError, InternalError, QuotaExceeded, Refused
 from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
+from axolotl_core.protocol.result_keys import error_data, own_meta
 from axolotl_server.eras.era import Method, Methods
 from axolotl_server.layers.quota import QuotaLayer, key_part, quota_exceeded
 from axolotl_server.lifecycle.outage_log import OutageLog
@@ -83,7 +84,7 @@ class OutageTolerantStore(IQuotaStore):
             milliseconds = round(self._retry_seconds * 1000)
             raise Refused(
                 "The limits of this server cannot be checked now; try again in a moment",
-                meta={"reason": "quota_unavailable", "retryAfterMs": milliseconds},
+                meta=own_meta(reason="quota_unavailable", retryAfterMs=milliseconds),
             )
 
 
@@ -153,7 +154,7 @@ class RequestQuotas:
             if refusal is not None:
                 raise quota_exceeded(self._charges[refusal.rule][0], refusal)
         except Refused as refused:
-            error = InternalError(refused.message, data=refused.meta)
+            error = InternalError(refused.message, data=error_data(refused.meta))
             error.status = 429 if isinstance(refused, QuotaExceeded) else 503
             raise error from None
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from axolotl_testing.policy import Policy
     from axolotl_testing.principal import as_principal
     from axolotl_testing.servers import ServerFactory, ServerProcess
-    from axolotl_testing.snapshots import listing, plain
 
 __all__ = [
     "ClientFactory",
@@ -29,8 +28,6 @@ __all__ = [
     "assert_refused",
     "assert_result",
     "assert_tool_error",
-    "listing",
-    "plain",
 ]
 
 _HOMES: Final = {
@@ -45,8 +42,6 @@ _HOMES: Final = {
     "assert_refused": "assertions",
     "assert_result": "assertions",
     "assert_tool_error": "assertions",
-    "listing": "snapshots",
-    "plain": "snapshots",
 }
 """The module that defines each name."""
 

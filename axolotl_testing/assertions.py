@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter
 
+from axolotl_core.protocol.result_keys import META_PREFIX
 from axolotl_server.client.outcomes import CallOutcome, PromptOutcome, RemoteError, ResourceOutcome
 from axolotl_testing.findings import indented
 
@@ -68,9 +69,10 @@ async def assert_refused(request: Awaitable[Any], reason: str | None = None, *, 
         if not getattr(outcome, "is_error", False):
             text = getattr(outcome, "text", outcome)
             raise AssertionError(f"The request was not refused. Its result is: {text}")
-        if "reason" not in meta or meta["reason"].endswith(_FAILURE):
+        given = meta.get(f"{META_PREFIX}reason", meta.get("reason"))
+        if given is None or given.endswith(_FAILURE):
             raise AssertionError(f"The request was not refused, but the tool failed: {outcome.text}")
-        refusal = Refusal(meta["reason"], outcome.text)
+        refusal = Refusal(given, outcome.text)
     if reason is not None and refusal.reason != reason:
         raise AssertionError(f"The reason is {refusal.reason!r} instead of {reason!r}: {refusal.message}")
     _match(match, refusal.message)

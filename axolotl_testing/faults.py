@@ -1,4 +1,4 @@
-"""Faults of tools, clients and stores, below all layers: deadlines, retries and breakers are real."""
+"""Faults of tools and stores, below all layers: deadlines, retries and breakers are real."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,11 +10,10 @@ from dependency_injector import containers, providers
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.policies.quota import IQuotaStore, QuotaStoreError
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
 from axolotl_core.sessions import IEventStore
-from axolotl_server.client.client import Client
 from axolotl_testing.findings import indented
 
 StoreName: TypeAlias = Literal["quotas", "results", "events"]
@@ -89,35 +88,11 @@ class Faults:
 
         self._plan.add(f"expire_deadline({tool!r})", tool, act, times)
 
-    def cancel_after(self, tool: str, seconds: float = 0.0, *, times: int | None = None) -> None:
-        """Let the client cancel a call some time after its code has started: `client.call` raises CancelledError."""
-
-        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
-            timer = asyncio.get_running_loop().call_later(seconds, self._plan.cancel, fault)
-            try:
-                return await call_next(call)
-            finally:
-                timer.cancel()
-
-        self._plan.add(f"cancel_after({tool!r}, {seconds:g})", tool, act, times)
-
-    def disconnect(self, tool: str, *, times: int | None = None) -> None:
-        """Close the client when the code of a call starts: `client.call` raises ConnectionError."""
-
-        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
-            client_call = self._plan.find_call(fault)
-            if client_call is not None:
-                client_call.closing = asyncio.ensure_future(client_call.client.close())
-            return await call_next(call)
-
-        self._plan.add(f"disconnect({tool!r})", tool, act, times)
-
     def store_down(self, store: StoreName) -> None:
         """Let every use of a store fail, of clients that connect after this."""
         if store not in _STORES:
-            near = nearest(store, _STORES)
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(_STORES)}"
-            raise ValueError(f"There is no store {store!r}; {hint}")
+            hint = did_you_mean(store, _STORES, f"; there are {', '.join(_STORES)}")
+            raise ValueError(f"There is no store {store!r}{hint}")
 
         async def nothing(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
             """A store is not used by the code of a call."""
@@ -126,14 +101,13 @@ class Faults:
 
 
 class FaultPlan:
-    """Knows the faults of a test, applies them to containers and clients, and checks that they happened."""
+    """Knows the faults of a test, applies them to containers, and checks that they happened."""
 
     def __init__(self) -> None:
         self.stores: dict[str, InjectedFault] = {}
         """The stores that are down."""
         self._faults: list[InjectedFault] = []
         self._known: set[str] = set()
-        self._calls: list[_ClientCall] = []
 
     def add(self, text: str, feature: str, act: _Act, times: int | None) -> None:
         """Add a fault of a feature."""
@@ -156,22 +130,6 @@ class FaultPlan:
         finally:
             for role, provider in before.items():
                 _restore(container, role, provider)
-
-    def watch(self, client: Client) -> None:
-        """Know the calls of a client, which may be cancelled."""
-        call = client.call
-
-        async def watched(name: str, *arguments: Any, **options: Any) -> Any:
-            made = _ClientCall(name, asyncio.ensure_future(call(name, *arguments, **options)), client)
-            self._calls.append(made)
-            try:
-                return await made.task
-            finally:
-                self._calls.remove(made)
-                if made.closing is not None:
-                    await made.closing
-
-        setattr(client, "call", watched)  # noqa: B010
 
     def check(self) -> None:
         """Raise an AssertionError if a fault was not used."""
@@ -197,31 +155,7 @@ class FaultPlan:
         """Explain an unused fault by a misspelled name."""
         if not fault.feature or not self._known or fault.feature.casefold() in map(str.casefold, self._known):
             return ""
-        near = nearest(fault.feature, self._known)
-        return f", because there is no {fault.feature!r}" + (f"; did you mean {near!r}?" if near else "")
-
-    def find_call(self, fault: InjectedFault) -> "_ClientCall | None":
-        """Find the oldest call of a client that the fault concerns, and count the fault."""
-        folded = fault.feature.casefold()
-        found = next((one for one in self._calls if one.name.casefold() == folded and not one.task.done()), None)
-        fault.used += found is not None
-        return found
-
-    def cancel(self, fault: InjectedFault) -> None:
-        """Cancel the oldest call of a client that the fault concerns."""
-        found = self.find_call(fault)
-        if found is not None:
-            found.task.cancel()
-
-
-class _ClientCall:
-    """A call that a client waits for."""
-
-    def __init__(self, name: str, task: "asyncio.Future[Any]", client: Client) -> None:
-        self.name = name
-        self.task = task
-        self.client = client
-        self.closing: asyncio.Future[None] | None = None
+        return f", because there is no {fault.feature!r}{did_you_mean(fault.feature, self._known)}"
 
 
 class _FaultLayer(ILayer):

@@ -12,22 +12,16 @@ if TYPE_CHECKING:
     from axolotl_testing.policy import Policy
     from axolotl_testing.project import Project
     from axolotl_testing.servers import ServerFactory
-    from axolotl_testing.variations import Variation
 
 
 @pytest.fixture
-def axolotl_client(request: pytest.FixtureRequest, _axolotl_variation: "Variation | None") -> "ClientFactory":
+def axolotl_client(request: pytest.FixtureRequest) -> "ClientFactory":
     """Connect a client to the project's server, or to that of another container: `async with axolotl_client(…)`."""
     from axolotl_testing.clients import ClientFactory
 
     has_faults = "axolotl_faults" in request.fixturenames
     plan = request.getfixturevalue("_axolotl_fault_plan") if has_faults else None
-    return ClientFactory(_project(request), plan, _axolotl_variation)
-
-
-@pytest.fixture
-def _axolotl_variation(request: pytest.FixtureRequest) -> "Variation | None":
-    return getattr(request, "param", None)
+    return ClientFactory(_project(request), plan)
 
 
 @pytest.fixture
@@ -65,7 +59,7 @@ def axolotl_policy(request: pytest.FixtureRequest) -> "Policy":
 
 @pytest.fixture
 def axolotl_faults(_axolotl_fault_plan: "FaultPlan") -> "Faults":
-    """Let tools, clients and stores fail."""
+    """Let tools and stores fail."""
     from axolotl_testing.faults import Faults
 
     return Faults(_axolotl_fault_plan)
@@ -76,28 +70,6 @@ def _axolotl_fault_plan() -> "FaultPlan":
     from axolotl_testing.faults import FaultPlan
 
     return FaultPlan()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Describe the marker."""
-    config.addinivalue_line(
-        "markers",
-        "axolotl(revisions=, transports=): run a test that uses axolotl_client with each of these, or with 'all'",
-    )
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test once per revision and transport of its marker."""
-    marker = metafunc.definition.get_closest_marker("axolotl")
-    if marker is None:
-        return
-    if "axolotl_client" not in metafunc.fixturenames:
-        pytest.fail("@pytest.mark.axolotl needs a test that uses the fixture axolotl_client", pytrace=False)
-    from axolotl_testing.variations import variations_of
-
-    variations = variations_of(marker)
-    names = [variation.name for variation in variations]
-    metafunc.parametrize("_axolotl_variation", variations, ids=names, indirect=True)
 
 
 @pytest.hookimpl(wrapper=True)

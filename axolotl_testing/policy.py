@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.host import ServerHost
@@ -76,7 +76,7 @@ class Policy:
                 container, flags=flags, file=file, toolsets=file.toolset_names, environment={}, is_audited=False
             )
             async with host:
-                catalogues = (host.catalogue, host.prompts, host.resources, host.templates)
+                catalogues = host.assembly.catalogues
                 visible = [binding.spec for one in catalogues for binding in await one.visible_bindings(principal)]
                 specs = [binding.spec for one in catalogues for binding in one.bindings()]
                 counts = Counter(spec.name for spec in specs)
@@ -89,7 +89,7 @@ class Policy:
 
 
 async def _decision(host: ServerHost, principal: Principal, spec: FeatureSpec) -> Decision:
-    authorization = host.catalogue.authorization
+    authorization = host.assembly.tools.authorization
     if authorization is None:
         return Decision(True, "no policy", "authorization is off")
     return await authorization.decide(principal, spec)
@@ -101,9 +101,7 @@ def _unknown(names: Iterable[str], decisions: Mapping[str, Decision]) -> Iterato
         if same:
             yield f"{name!r} is the name of several features: write {' or '.join(same)}"
             continue
-        near = nearest(name, decisions)
-        hint = f"; did you mean {near!r}?" if near else ""
-        yield f"there is no tool, prompt or resource {name!r}{hint}"
+        yield f"there is no tool, prompt or resource {name!r}{did_you_mean(name, decisions)}"
 
 
 def _differences(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file
 from axolotl_server.hosting.container_loading import load_container
 
@@ -110,10 +110,10 @@ def _override(container: containers.Container, name: str, value: Any) -> Callabl
     for number, part in enumerate(names):
         known: Mapping[str, Any] = getattr(found, "providers", {})
         if part not in known:
-            near = nearest(name, _provider_names(container))
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
+            there_are = f"; there are {', '.join(sorted(known)) or 'none'}"
+            hint = did_you_mean(name, _provider_names(container), there_are)
             place = f"The container {'.'.join(names[:number])!r}" if number else "The container"
-            raise ConfigurationError(f"overrides: {place} has no provider {part!r}; {hint}")
+            raise ConfigurationError(f"overrides: {place} has no provider {part!r}{hint}")
         found = known[part]
     return override(found, value)
 

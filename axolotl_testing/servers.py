@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import ssl
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -25,7 +24,6 @@ _MAX_LINE_BYTES: Final = 64 * 1024
 _START_SECONDS: Final = 60.0
 _MARGIN_SECONDS: Final = 5.0
 """How much longer than its drain a server may take to stop."""
-_STEP_SECONDS: Final = 0.02
 _READY_LINE: Final = re.compile(r"serves? .* at (https?://\S+?)[\"\s]")
 _STYLES: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PREFIX: Final = "AXOLOTL_"
@@ -61,17 +59,15 @@ class ServerProcess:
         return "\n".join(self._lines)
 
     async def until_ready(self, seconds: float) -> None:
-        """Wait until it answers requests; the test fails if it ends or takes longer."""
+        """Wait until it says that it serves; the test fails if it ends or takes longer."""
         __tracebackhide__ = True
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.wait((self._url, self._reading), return_when=asyncio.FIRST_COMPLETED)
-                while self._url.done() and not self._reading.done() and not await _is_ready(self.url):  # noqa: ASYNC110
-                    await asyncio.sleep(_STEP_SECONDS)
         except TimeoutError:
             problem = f"is not ready after {seconds:g} seconds"
         else:
-            if self._url.done() and not self._reading.done():
+            if self._url.done():
                 return
             problem = f"ended with exit code {await self._process.wait()} before it was ready"
         pytest.fail(f"The server {problem}; the report shows its log", pytrace=False)
@@ -193,20 +189,3 @@ def _environment(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _portable(value: Any) -> Any:
     return sorted(value) if isinstance(value, set | frozenset) else str(value)
-
-
-async def _is_ready(url: str) -> bool:
-    """Ask the route for readiness, with or without TLS."""
-    place = urlsplit(url)
-    context = None
-    if place.scheme == "https":
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=context)
-        writer.write(f"GET /readyz HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n\r\n".encode())
-        status = await reader.readline()
-        writer.close()
-    except OSError:
-        return False
-    return b" 200 " in status or b" 404 " in status

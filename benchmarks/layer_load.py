@@ -15,13 +15,13 @@ import uvloop
 
 from axolotl_cli.runtime import tune_garbage_collector
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from benchmarks import wire
 from benchmarks.errors import BenchmarkError
 from benchmarks.layered import CALLER, Variant
 from benchmarks.model import Measure, Sample, Scale
 from benchmarks.redis_server import redis_server
 from benchmarks.usage import cpu_seconds
+from tests.support.peers.memory_transport import MemoryTransport
 
 _BLOCKS = 20
 _ONE_KEY = "same"

@@ -219,7 +219,11 @@ async def _enter(field: FormField) -> Any:
 
 async def _open_page(inquiry: Inquiry) -> Mapping[str, Any]:
     _print(inquiry.message, bold=True)
-    _print(f"  {one_line(str(inquiry.params['url']))}", fg="cyan")
+    url = str(inquiry.params["url"])
+    if not url.lower().startswith(("http://", "https://")):  # opening others may run code, or read files
+        _print(f"  The server wants {one_line(url)} opened, which is no web page: declined", fg="yellow")
+        return DECLINE
+    _print(f"  {one_line(url)}", fg="cyan")
     await _read_line("  Open this page and press Enter, or Ctrl-D to decline. ")
     return ACCEPT
 

@@ -20,15 +20,17 @@ from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line, report
 from axolotl_cli.views.progress import CallProgress
-from axolotl_cli.views.schemas import resolve, sample_of
+from axolotl_cli.views.schemas import sample_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
+from axolotl_core.schema import resolve
 from axolotl_server.client.client import Client, InProcessClient
 from axolotl_server.client.outcomes import Answer, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.host import ServerHost
 
+_MAX_LISTED: Final = 20
 _TEXT_ONLY: Final = {"additionalProperties": {"type": "string"}}
 
 
@@ -217,8 +219,16 @@ class Sender:
                 self._context.fail("Missing argument 'TARGET'.")
             self._target, *given = given
         if not given:
-            self._context.fail(f"Missing argument '{missing}'.")
+            hint = "" if self._remote.url is not None else self._hint_at_default_target()
+            self._context.fail(f"Missing argument '{missing}'.{hint}")
         return given
+
+    def _hint_at_default_target(self) -> str:
+        """Explain that a word which is surely no target was read as one."""
+        if not _is_not_target(self._target):
+            return ""
+        command = f"axolotl {self._context.info_name} - {self._target}"
+        return f" {self._target!r} was read as TARGET: for the target in the settings file, write {command}"
 
     def send(self, method: str, prepare: Prepare, answers: Sequence[str], show: Show | None) -> Mapping[str, Any]:
         """Send a request and show its result, as JSON without `show`; show progress and log messages meanwhile.
@@ -258,7 +268,7 @@ class Sender:
             try:
                 return await self._converse(client, method, params)
             except RemoteError as error:
-                hint = await _hint(host, caller, method, params)
+                hint = await _hint(host, caller, method, params, error.message)
                 if hint is not None:
                     error.add_note(hint)
                 raise
@@ -286,7 +296,7 @@ def _is_not_target(word: str) -> bool:
 
 
 async def _bound_schema(host: ServerHost, name: str) -> Mapping[str, Any]:
-    binding = host.catalogue.find(name)
+    binding = host.assembly.tools.find(name)
     return {} if binding is None else binding.spec.input_schema
 
 
@@ -294,18 +304,33 @@ async def _listed_schema(client: Client, name: str) -> Mapping[str, Any]:
     return next((tool.get("inputSchema", {}) for tool in await client.list_tools() if tool["name"] == name), {})
 
 
-async def _hint(host: ServerHost, caller: Principal, method: str, params: Mapping[str, Any]) -> str | None:
+async def _hint(
+    host: ServerHost, caller: Principal, method: str, params: Mapping[str, Any], refusal: str
+) -> str | None:
     """Explain a refusal to the developer at the shell: other callers may not know that the feature exists."""
     from axolotl_cli.views.verdict import Verdict, explain_decision
 
     kind, key = {"tools/call": ("tool", "name"), "prompts/get": ("prompt", "name")}.get(method, ("resource", "uri"))
     verdict = await explain_decision(host, caller, kind, params[key])
-    if not isinstance(verdict, Verdict) or verdict.allowed:
+    if not isinstance(verdict, Verdict):
+        return _what_there_is(host, kind) if "not found: " in refusal and "did you mean" not in refusal else None
+    if verdict.allowed:
         return None
     return (
         f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: {verdict.rule}). "
         "Use --as SUBJECT with --role, --scope or --tenant, or set stdio.principal"
     )
+
+
+def _what_there_is(host: ServerHost, kind: str) -> str | None:
+    """Name all tools or prompts of a server, if they are few."""
+    if kind == "resource":
+        return None
+    bindings = host.assembly.tools.bindings() if kind == "tool" else host.assembly.prompts.bindings()
+    names = sorted(binding.spec.name for binding in bindings)
+    if len(names) > _MAX_LISTED:
+        return f"This server has {len(names)} {kind}s; axolotl list shows them"
+    return f"This server has these {kind}s: {', '.join(names)}" if names else None
 
 
 def _print_refusal(error: RemoteError, *, as_json: bool) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from axolotl_cli.serving.start_findings import settings_of_unknown_tools
-from axolotl_cli.views.schemas import resolve
 from axolotl_core.content import app_link
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
-from axolotl_server.settings.server import ServerSettings
+from axolotl_core.schema import resolve
+from axolotl_server.configuration.loading import LoadedSettings
 
 if TYPE_CHECKING:
     from axolotl_server.calls.binding import Binding
@@ -128,9 +128,9 @@ def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[F
             yield Finding(Severity.ERROR, problem, tool=tool.name)
 
 
-def unknown_tools(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
+def unknown_tools(loaded: LoadedSettings, names: Iterable[str]) -> Iterator[Finding]:
     """Find settings for tools that do not exist."""
-    for name, problem in settings_of_unknown_tools(settings, names):
+    for name, problem in settings_of_unknown_tools(loaded, names):
         yield Finding(Severity.WARNING, problem, tool=name)
 
 
@@ -143,6 +143,11 @@ def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
         yield "has no description: a model will not know when to call it"
     for argument in _undescribed(spec.input_schema, spec.input_schema):
         yield f"does not describe its argument {argument!r}"
+    if _has_bytes(spec.output_schema):
+        yield (
+            "returns bytes, which are sent as text, so a call fails if they are not UTF-8: set "
+            'ser_json_bytes="base64" in the model_config of their model, or return a content block'
+        )
     yield from retry_hazards(spec.tool, spec.limits.execution)
     yield from _problems_of_execution(spec)
 
@@ -150,6 +155,12 @@ def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
 def _problems_of_execution(spec: FeatureSpec) -> Iterator[str]:
     if spec.limits.execution == "loop" and not spec.feature.suspends:
         yield "is a plain function on the event loop: it blocks all other calls while it runs"
+
+
+def _has_bytes(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        return schema.get("format") == "binary" or any(map(_has_bytes, schema.values()))
+    return isinstance(schema, list) and any(map(_has_bytes, schema))
 
 
 def _undescribed(

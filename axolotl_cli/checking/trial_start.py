@@ -18,7 +18,7 @@ from axolotl_cli.checking.findings import (
     missing_pages,
     unknown_tools,
 )
-from axolotl_cli.serving.start_findings import idle_rules
+from axolotl_cli.serving.start_findings import useless_rules
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import check_extension
@@ -28,11 +28,13 @@ from axolotl_core.prompts import check_prompt
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_core.resources.resource import IResource, IResourceTemplate, check_resource
 from axolotl_core.tools.tool import check_definition
-from axolotl_server.configuration.loading import load_settings
+from axolotl_server.configuration.loading import LoadedSettings, load_settings, load_with_origins
+from axolotl_server.configuration.origins import CombinedValues
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import load_container, start_resources
 from axolotl_server.hosting.role_mistakes import misspelled_roles
-from axolotl_server.hosting.roles import Roles, faults_of, make_roles, resolve_settings
+from axolotl_server.hosting.role_resolution import faults_of, make_roles, resolve_settings
+from axolotl_server.hosting.roles import Roles
 from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.settings.server import ServerSettings
 
@@ -79,7 +81,7 @@ class TrialStart:
                 await _finish(container.shutdown_resources())
 
     async def _examine(self, container: containers.Container) -> None:
-        settings = await self._settings(container)
+        loaded = await self._settings(container)
         roles = await self._roles(container)
         self._findings += map(_error, faults_of(roles))
         errors = {finding.message for finding in self._findings}
@@ -88,22 +90,22 @@ class TrialStart:
         self.tools = _valid(roles.tools, check_definition)
         self.prompts = _valid(roles.prompts, check_prompt)
         self.resources = _valid(roles.resources, check_resource)
-        await self._compile(roles, settings)
+        await self._compile(roles, loaded)
         self._skills = len(roles.skills)
         self._findings += advice_about_skills(roles.skills)
         uris = {resource.uri for resource in self.resources if isinstance(resource, IResource)}
         self._findings += missing_pages(self.tools, uris)
-        self._findings += unknown_tools(settings, [tool.name for tool in self.tools])
+        self._findings += unknown_tools(loaded, [tool.name for tool in self.tools])
 
-    async def _settings(self, container: containers.Container) -> ServerSettings:
+    async def _settings(self, container: containers.Container) -> LoadedSettings:
         of_container: Any = {}
         with self._collecting("The role settings failed"):
             of_container = await resolve_settings(container)
         with self._collecting("The settings failed to load"):
-            settings = load_settings(flags=self._target.flags, file=self._target.file, container=of_container)
+            loaded = load_with_origins(flags=self._target.flags, file=self._target.file, container=of_container)
             self._check_profiles(of_container)
-            return settings
-        return ServerSettings.model_construct()
+            return loaded
+        return LoadedSettings(ServerSettings.model_construct(), CombinedValues())
 
     def _check_profiles(self, of_container: Any) -> None:
         """Load the settings with each profile, because a start validates the selected one only."""
@@ -119,7 +121,8 @@ class TrialStart:
                 return await make_roles(container, toolsets)
         return Roles()
 
-    async def _compile(self, roles: Roles, settings: ServerSettings) -> None:
+    async def _compile(self, roles: Roles, loaded: LoadedSettings) -> None:
+        settings = loaded.settings
         candidates: tuple[Any, ...] = roles.layers
         layers = tuple(layer for layer in candidates if isinstance(layer, ILayer))
         kept = Roles(
@@ -136,12 +139,15 @@ class TrialStart:
             *self._compiled_prompts(assembly),
             *self._compiled_resources(assembly),
         ]
+        with self._collecting("The extensions failed"):
+            specs += ExtensionMethods(
+                _valid(roles.extensions, check_extension), assembly.binder, assembly.inflight
+            ).specs
         with self._collecting("The policies failed"):
-            self._findings += (Finding(Severity.WARNING, problem) for problem in idle_rules(assembly, specs))
+            problems = useless_rules(loaded, assembly, roles, specs)
+            self._findings += (Finding(Severity.WARNING, problem) for problem in problems)
             if not settings.auth.is_used and roles.token_verifier is None:
                 self._findings += await _empty_offer(assembly, settings, specs)
-        with self._collecting("The extensions failed"):
-            ExtensionMethods(_valid(roles.extensions, check_extension), assembly.binder, assembly.inflight)
         with self._collecting("The authentication failed"):
             if settings.auth.is_used or roles.token_verifier is not None:
                 from axolotl_server.authentication.assembly import make_gate

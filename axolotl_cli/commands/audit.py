@@ -1,4 +1,4 @@
-"""`axolotl audit`: the records of calls, shown and verified."""
+"""`axolotl audit`: the verification of its records."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from axolotl_server.audit.log_reading import Anchor, VerificationReport
     from axolotl_server.settings.server import ServerSettings
 
-_POLL_SECONDS = 0.2
+audit = typer.Typer(name="audit", no_args_is_help=True, help="Verify the audit log.")
 
-audit = typer.Typer(name="audit", no_args_is_help=True, help="Show and verify the audit log.")
 
-_Log = Annotated[
-    Path, typer.Argument(metavar="LOG", help="The audit log: the current JSON Lines file, or the SQLite database.")
-]
+@audit.callback()
+def _group() -> None:
+    """Keep `verify` a subcommand, although it is the only one."""
 
 
 _Logs = Annotated[
@@ -83,57 +82,13 @@ def verify(
     raise typer.Exit(ExitCode.DONE if is_intact else ExitCode.TOOL_FAILED)
 
 
-@audit.command("tail")
-def tail(
-    log: _Log,
-    *,
-    count: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many records to show.")] = 10,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new records until Ctrl-C.")] = False,
-    subject: Annotated[
-        str | None, typer.Option(metavar="SUBJECT", help="Only records of this subject; * matches any text.")
-    ] = None,
-    tool: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only records of this tool; * matches any text.")
-    ] = None,
-    outcome: Annotated[
-        str | None, typer.Option(metavar="OUTCOME", help="Only records with this outcome, such as denied.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only records since then: 2026-11-17T08:00, or 30m, 2h or 7d ago."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only records before this time, written like --since.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the last records, one per line."""
-    from axolotl_cli.views.record_matching import AuditFilter
-    from axolotl_server.audit.chain import read_link
-    from axolotl_server.audit.log_reading import follow as follow_log
-    from axolotl_server.audit.log_reading import last_lines, last_matches
-
-    matches = AuditFilter(subject=subject, tool=tool, outcome=outcome, since=since, until=until)
-    with _readable(log):
-        last = last_lines(log, 1 if matches.is_active else count)
-        lines = last_matches(log, count, matches) if matches.is_active else last
-        for line in lines:
-            _show(line, as_json)
-        if follow:
-            link = read_link(last[-1]) if last else None
-            for line in filter(matches, follow_log(log, 0 if link is None else link.seq, _wait)):
-                _show(line, as_json)
-
-
 @contextmanager
 def _readable(log: Path) -> Iterator[None]:
-    import sqlite3
-
     from axolotl_core.errors import ConfigurationError
 
     try:
         yield
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
         raise ConfigurationError(f"The audit log {log} cannot be read: {error}") from error
 
 
@@ -236,41 +191,3 @@ def _warnings(report: "VerificationReport") -> Iterator[str]:
         )
     for start in report.unfinished:
         yield f"{start.kind} {start.name} started at {start.time} and has no end (call {start.call_id})"
-
-
-def _show(line: bytes, as_json: bool) -> None:
-    import json
-    import sys
-
-    from axolotl_cli.text import escape_json, one_line
-
-    if as_json:
-        typer.echo(escape_json(line.decode()) if sys.stdout.isatty() else line.decode())
-        return
-    try:
-        record = json.loads(line)
-    except ValueError:
-        record = {"event": "unreadable"}
-    typer.echo(one_line("  ".join(_columns(record)).rstrip()))
-
-
-def _columns(record: dict[str, Any]) -> Iterator[str]:
-    yield str(record.get("time", ""))
-    yield f"{record.get('outcome') or record.get('event') or '':<17}"
-    if "name" in record:
-        yield f"{record.get('kind')} {record['name']}"
-        tenant = record.get("tenant")
-        yield f"{record.get('subject')}" + (f" of {tenant}" if tenant else "")
-    if "duration_seconds" in record:
-        yield f"{1000 * record['duration_seconds']:.1f} ms"
-    yield from (
-        f"{key}={record[key]}"
-        for key in ("key", "action", "reason", "rule", "client_address", "repeated", "lost")
-        if key in record
-    )
-
-
-def _wait() -> None:
-    import time
-
-    time.sleep(_POLL_SECONDS)

@@ -12,8 +12,8 @@ from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target
 
 if TYPE_CHECKING:
+    from axolotl_cli.checking.auth_diagnosis import AuthFinding
     from axolotl_core.protocol.identity import Principal
-    from axolotl_server.authentication.diagnosis import AuthFinding
     from axolotl_server.host import ServerHost
 
 _BYTES = 32
@@ -120,17 +120,17 @@ def _read_token(variable: str | None, file: Path | None) -> str | None:
 
 async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "list[tuple[AuthFinding, str]]":
     """Run the checks; return each finding with the place of its setting."""
+    from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis
     from axolotl_cli.text import counted
     from axolotl_cli.views.offer import counts, describe_for
-    from axolotl_server.authentication.diagnosis import AuthDiagnosis
     from axolotl_server.authentication.fetcher import HttpFetcher
 
     async def offer(principal: "Principal") -> str:
         seen = ", ".join(counted(counts(await describe_for(principal, host))))
-        authorization = host.catalogue.authorization
+        authorization = host.assembly.tools.authorization
         if authorization is None:
             return f"sees {seen}: authorization is off"
-        specs = [binding.spec for binding in host.catalogue.bindings()]
+        specs = [binding.spec for binding in host.assembly.tools.bindings()]
         rules = dict.fromkeys([(await authorization.decide(principal, spec)).rule for spec in specs])
         return f"sees {seen}; its tools are decided by: {', '.join(rules) or 'nothing'}"
 

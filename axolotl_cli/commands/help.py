@@ -4,8 +4,6 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_core.names import nearest
-
 
 def show_help(
     context: typer.Context,
@@ -19,8 +17,7 @@ def show_help(
         group = found.command
         inner = group.get_command(found, word) if hasattr(group, "get_command") else None
         if inner is None:
-            near = nearest(word, getattr(group, "commands", ()))
-            hint = f"Did you mean '{near}'?" if near else "axolotl help lists all commands."
+            hint = group.suggestion(word) if hasattr(group, "suggestion") else "axolotl help lists all commands."
             context.fail(f"No such command '{' '.join(command or [])}'. {hint}")
         found = type(found)(inner, info_name=word, parent=found)
     typer.echo(found.get_help())

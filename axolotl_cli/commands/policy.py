@@ -30,7 +30,12 @@ class FeatureKind(StrEnum):
 
 Kind: TypeAlias = Annotated[
     FeatureKind | None,
-    typer.Option("--kind", help="The kind of feature, if several have this name: by default, a tool comes first."),
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="The kind of feature if several have this name: tool, prompt, resource or skill. By default, a tool comes "
+        "first.",
+    ),
 ]
 
 

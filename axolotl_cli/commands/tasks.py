@@ -53,9 +53,11 @@ def list_tasks(
         return
     if not records:
         typer.echo("No tasks.", err=True)
-    for record in records:
-        line = f"{record.number:>6}  {record.id}  {record.status:<14}  {record.created_at}  {record.tool}"
-        typer.echo(one_line(line))
+        return
+    from axolotl_cli.output import show, table
+
+    rows = ((one.id, str(one.number), one.status, one.created_at, one_line(one.tool)) for one in records)
+    show(table(("Task", "Number", "Status", "Created", "Tool"), rows))
 
 
 @tasks.command("show")

@@ -29,9 +29,7 @@ def worker(
     Running tasks then have http.drain_seconds to finish. After that, tasks that may restart go back to the queue.
     """
     from axolotl_cli.serving.task_worker import run_tasks
-    from axolotl_server.hosting.container_imports import import_dependency_injector
 
-    import_dependency_injector()
     flags: dict[str, Any] = {} if log_level is None else {"log_level": log_level.value}
     if concurrency is not None:
         flags["tasks"] = {"concurrency": concurrency}

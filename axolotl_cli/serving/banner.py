@@ -24,17 +24,17 @@ _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+")
 def print_banner(host: ServerHost, url: str) -> None:
     """Print the banner, or log one line if the log is JSON."""
     address = listening_url(host.settings.http, url)
-    specs = [binding.spec for binding in host.catalogue.bindings()]
+    specs = [binding.spec for binding in host.assembly.tools.bindings()]
     offer = enumeration(counted(counts_in(host)))
     if host.settings.log.format == "json":
         _log.info("%s serves %s at %s", host.settings.server.name, offer, address)
-        if host.console is not None:
-            _log.info("console: %s", host.console.link(url))
+        if host.assembly.console is not None:
+            _log.info("console: %s", host.assembly.console.link(url))
         return
     name = styled(host.settings.server.name, bold=True)
     print_status(f"{name} serves {offer} at {styled(address, fg='cyan', underline=True)}\n")
-    if host.console is not None:
-        print_status(f"Console: {styled(host.console.link(url), fg='cyan', underline=True)}\n")
+    if host.assembly.console is not None:
+        print_status(f"Console: {styled(host.assembly.console.link(url), fg='cyan', underline=True)}\n")
     is_public = host.settings.http.allowed_hosts or host.settings.auth.resource is not None
     if listens_everywhere(host.settings.http) and not is_public:
         print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")

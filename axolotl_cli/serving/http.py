@@ -15,10 +15,10 @@ from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_v
 from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
+from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.http.assembly import prepare
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.stores.assembly import load_redis
 
 
 def serve_over_http(

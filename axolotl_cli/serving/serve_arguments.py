@@ -47,9 +47,6 @@ class ServeArguments(NamedTuple):
 
     def serve(self) -> None:
         """Serve until the server is stopped."""
-        from axolotl_server.hosting.container_imports import import_dependency_injector
-
-        import_dependency_injector()
         from axolotl_cli.target import STARTER
 
         if self.demo and find_spec("pathspec") is None:

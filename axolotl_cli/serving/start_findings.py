@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_server.configuration.environment import unknown_variables
+from axolotl_server.configuration.loading import LoadedSettings
+from axolotl_server.configuration.origins import Keys, dotted
 from axolotl_server.host import ServerHost
-from axolotl_server.settings.server import ServerSettings
+from axolotl_server.hosting.roles import Roles
 
 if TYPE_CHECKING:
     from axolotl_server.features.catalogue import Catalogue
@@ -21,12 +23,14 @@ _log: Final = logging.getLogger("axolotl")
 
 def warn_about_settings(host: ServerHost) -> None:
     """Log which settings of a started server have no effect."""
-    for _, problem in settings_of_unknown_tools(host.settings, [tool.name for tool in host.roles.tools]):
+    loaded, settings = host.loaded_settings, host.settings
+    for _, problem in settings_of_unknown_tools(loaded, [tool.name for tool in host.roles.tools]):
         _log.warning("%s", problem)
-    if host.settings.quotas.rules or host.settings.authorization.rules:
-        catalogues: list[Catalogue[Any, Any]] = [host.catalogue, host.prompts, host.resources, host.templates]
+    if settings.quotas.rules or settings.authorization.rules or settings.approval.tools or settings.toolsets:
+        catalogues: list[Catalogue[Any, Any]] = [*host.assembly.catalogues]
         specs = [binding.spec for catalogue in catalogues for binding in catalogue.bindings()]
-        for problem in idle_rules(host.assembly, specs):
+        specs += host.assembly.extension_methods.specs
+        for problem in useless_rules(loaded, host.assembly, host.roles, specs):
             _log.warning("%s", problem)
 
 
@@ -40,28 +44,44 @@ def warn_about_variables(chosen: ChosenTarget) -> None:
             _log.warning("%s", text)
 
 
-def settings_of_unknown_tools(settings: ServerSettings, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def settings_of_unknown_tools(loaded: LoadedSettings, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Find settings for tools that do not exist: the name, and what is wrong with it."""
     known = list(names)
     folded = {name.casefold() for name in known}
-    for name in settings.tools.overrides:
+    for name in loaded.settings.tools.overrides:
         if name.casefold() not in folded:
-            near = nearest(name, known)
-            hint = f"; did you mean {near!r}?" if near else ""
-            yield name, f"Setting tools.{name} is for a tool that does not exist{hint}"
+            hint, origin = did_you_mean(name, known), loaded.origin_of(("tools", name))
+            yield name, f"Setting tools.{name} is for a tool that does not exist{hint} ({origin})"
 
 
-def idle_rules(assembly: "ServerAssembly", specs: Sequence[FeatureSpec]) -> Iterator[str]:
-    """Find rules that match no feature of the server."""
+def useless_rules(
+    loaded: LoadedSettings, assembly: "ServerAssembly", roles: Roles, specs: Sequence[FeatureSpec]
+) -> Iterator[str]:
+    """Find names in settings that nothing has, and rules that match no feature of the server."""
+    from axolotl_cli.serving.unknown_names import unknown_names  # few servers have rules
+
+    reported = set()
+    for keys, problem in unknown_names(loaded.settings, roles, specs):
+        reported.add(keys[:3])
+        yield f"Setting {dotted(keys)}: {problem} ({loaded.origin_of(keys)})"
+    for keys, name in _idle_rules(assembly, specs):
+        if keys not in reported:
+            yield (
+                f"Rule {name!r} of {keys[0]} matches no feature of this server: check the names in it "
+                f"({loaded.origin_of(keys)})"
+            )
+
+
+def _idle_rules(assembly: "ServerAssembly", specs: Sequence[FeatureSpec]) -> Iterator[tuple[Keys, str]]:
+    """Find rules that match no feature of the server, by their settings."""
     from axolotl_server.layers.quota import QuotaLayer  # few servers have quotas
 
     authorization = assembly.authorization
     if authorization is not None and authorization.policy is not None:
-        yield from (_idle("authorization", name) for name in authorization.policy.idle(specs))
+        idle = authorization.policy.idle(specs)
+        for index, rule in enumerate(assembly.settings.authorization.rules):
+            if rule.name in idle:
+                yield ("authorization", "rules", index), rule.name
     for layer in assembly.layers:
         if isinstance(layer, QuotaLayer):
-            yield from (_idle("quotas", rule.name) for rule in layer.idle)
-
-
-def _idle(section: str, name: str) -> str:
-    return f"Rule {name!r} of {section} matches no feature of this server: check the names in it"
+            yield from ((("quotas", "rules", rule.name), rule.name) for rule in layer.idle)

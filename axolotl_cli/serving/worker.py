@@ -24,13 +24,13 @@ from axolotl_cli.text import report_findings
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.asgi.http import PrincipalGate
 from axolotl_server.host import ServerHost
+from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.methods.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.stores.assembly import load_redis
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -82,11 +82,11 @@ def _fail(error: Exception, end: socket.socket, order: WorkerOrder) -> NoReturn:
 
 
 def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
-    """Adapt the settings to one worker of several; in development its audit logs have a name of their own too."""
-    if order.is_development:
-        paths = {name: getattr(settings.audit, name) for name in ("jsonl_path", "sqlite_path")}
-        own = {name: path.with_name(f"{path.stem}-dev-{{worker}}{path.suffix}") for name, path in paths.items() if path}
-        settings = settings.model_copy(update={"audit": settings.audit.model_copy(update=own)})
+    """Adapt the settings to one worker of several; in development its audit log has a name of its own too."""
+    log = settings.audit.jsonl_path
+    if order.is_development and log is not None:
+        own = log.with_name(f"{log.stem}-dev-{{worker}}{log.suffix}")
+        settings = settings.model_copy(update={"audit": settings.audit.model_copy(update={"jsonl_path": own})})
     return for_worker(settings, order.number, order.state_key, order.sessions_directory)
 
 
@@ -116,8 +116,9 @@ class _Worker:
     def _print_calls(self) -> None:
         from axolotl_cli.serving.worker_report import log_call, print_call
 
-        if self._host.console is not None:
-            self._host.console.journal.listen(log_call if self._host.settings.log.format == "json" else print_call)
+        console = self._host.assembly.console
+        if console is not None:
+            console.journal.listen(log_call if self._host.settings.log.format == "json" else print_call)
 
     def _report(self, listener: socket.socket, is_first: bool) -> None:
         """Report that the worker serves; the first one sends the socket that it opened."""
@@ -155,8 +156,8 @@ class _Worker:
             case "ping":
                 self._channel.send({"type": "pong"})
             case "problem":
-                if self._host.console is not None:
-                    self._host.console.set_problem(message["problem"])
+                if self._host.assembly.console is not None:
+                    self._host.assembly.console.set_problem(message["problem"])
             case "retire":
                 self._retire(message["changed_lists"])
             case "stop":

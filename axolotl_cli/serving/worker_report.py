@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
     """Describe a server: name, URL, features, and a digest of each list."""
+    assembly = host.assembly
     lists: dict[str, list[FeatureSpec]] = {
-        "tools": [binding.spec for binding in host.catalogue.bindings()],
-        "prompts": [binding.spec for binding in host.prompts.bindings()],
-        "resources": [binding.spec for one in (host.resources, host.templates) for binding in one.bindings()],
+        "tools": [binding.spec for binding in assembly.tools.bindings()],
+        "prompts": [binding.spec for binding in assembly.prompts.bindings()],
+        "resources": [binding.spec for one in (assembly.resources, assembly.templates) for binding in one.bindings()],
     }
+    url = url_of(host.settings.http, listener)
     return {
         "name": host.settings.server.name,
-        "url": url_of(host.settings.http, listener),
-        "console": None if host.console is None else host.console.link(url_of(host.settings.http, listener)),
+        "url": url,
+        "console": None if assembly.console is None else assembly.console.link(url),
         "counts": counts_in(host),
         "offer": {f"{spec.kind} {spec.name}": _digest([spec]) for specs in lists.values() for spec in specs},
         "lists": {kind: _digest(specs) for kind, specs in lists.items() if kind in host.roles.offers},

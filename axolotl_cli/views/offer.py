@@ -1,6 +1,6 @@
 """Descriptions of the features that a server offers, for `list` and `inspect`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
     tools, prompts = _sets(host.roles.toolsets), _sets(host.roles.promptsets)
     resources = _sets(host.roles.resourcesets)
-    skills, found = _sets(host.roles.skillsets), _bindings(host)
+    skills, found = _sets(host.roles.skillsets), host.bindings()
     return {
         "tools": [{**_common(one, tools), **_tool(one.spec)} for one in found["tools"]],
         "prompts": [{**_common(one, prompts), **_prompt(one.spec)} for one in found["prompts"]],
@@ -39,26 +39,15 @@ def describe(host: ServerHost) -> Offer:
     }
 
 
-def _bindings(host: ServerHost) -> Mapping[str, Sequence[Binding[Any]]]:
-    """Return the features of each kind; the files of skills are shown with their skill."""
-    return {
-        "tools": host.catalogue.bindings(),
-        "prompts": host.prompts.bindings(),
-        "resources": [one for one in host.resources.bindings() if one.spec.kind != "skill"],
-        "templates": [one for one in host.templates.bindings() if one.spec.kind != "skill"],
-        "skills": () if host.skills is None else host.skills.bindings(),
-    }
-
-
 async def describe_for(principal: Principal, host: ServerHost) -> Offer:
     """Describe what a principal may use."""
-    authorization = host.catalogue.authorization
+    authorization = host.assembly.tools.authorization
     if authorization is None:
         return describe(host)
-    visible, found = {}, _bindings(host)
+    visible, found = {}, host.bindings()
     for kind, features in describe(host).items():
-        if kind == "skills" and host.skills is not None:
-            allowed = [await host.skills.is_visible(binding, principal) for binding in found[kind]]
+        if kind == "skills" and host.assembly.skills is not None:
+            allowed = [await host.assembly.skills.is_visible(binding, principal) for binding in found[kind]]
         else:
             allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
         visible[kind] = list(compress(features, allowed))
@@ -68,27 +57,23 @@ async def describe_for(principal: Principal, host: ServerHost) -> Offer:
 async def describe_server(client: Client) -> dict[str, Any]:
     """Describe a running server, and everything that it lists for this client."""
     described = await client.describe()
-    has = described.capabilities
-    tools = await client.list_tools() if "tools" in has else []
-    prompts = await client.list_prompts() if "prompts" in has else []
-    resources = await client.list_resources() if "resources" in has else []
-    templates = await client.list_resource_templates() if "resources" in has else []
+    listed = await client.list_all()
     return {
         "description": {
             "server": {key: getattr(described, key) for key in ("name", "version", "title", "instructions")},
             "revision": described.revision,
-            "capabilities": dict(has),
+            "capabilities": dict(described.capabilities),
         },
         "offer": {
-            "tools": [{**_listed(one), **_listed_tool(one)} for one in tools],
-            "prompts": [{**_listed(one), "arguments_schema": _listed_arguments(one)} for one in prompts],
+            "tools": [{**_listed(one), **_listed_tool(one)} for one in listed["tools"]],
+            "prompts": [{**_listed(one), "arguments_schema": _listed_arguments(one)} for one in listed["prompts"]],
             "resources": [
                 {**_listed(one), "uri": one["uri"], "mime_type": one.get("mimeType"), "size": one.get("size")}
-                for one in resources
+                for one in listed["resources"]
             ],
             "templates": [
                 {**_listed(one), "uri_template": one["uriTemplate"], "mime_type": one.get("mimeType")}
-                for one in templates
+                for one in listed["templates"]
             ],
             "skills": [],  # clients find them as resources
         },

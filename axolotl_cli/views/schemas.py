@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.wire import encode
+from axolotl_core.schema import resolve
 
 Line = tuple[str, str, str]
 """The name of a value, its type, and its description."""
@@ -20,15 +21,6 @@ def outline(schema: Mapping[str, Any]) -> Iterator[Line]:
     for name, value in schema["properties"].items():
         resolved = resolve(value, schema)
         yield name, _type_of(value, schema) + _presence(resolved, name in required), resolved.get("description", "")
-
-
-def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a reference; keywords next to it take precedence."""
-    if not isinstance(schema, Mapping):
-        return {}
-    reference = str(schema.get("$ref", ""))
-    definition = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
-    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def _presence(schema: Mapping[str, Any], required: bool) -> str:

@@ -50,7 +50,7 @@ def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], tot
 
 
 def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
-    for binding in host.catalogue.bindings():
+    for binding in host.assembly.tools.bindings():
         spec, overrides = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
         for key in ToolOverrides.model_fields:
             own = getattr(spec.feature, key, None)

@@ -46,9 +46,9 @@ class BudgetReport(msgspec.Struct, frozen=True):
 
 async def make_report(host: ServerHost, principal: Principal | None, max_tokens: int | None) -> BudgetReport:
     """Count the tools that a principal sees; without a principal, all of them."""
-    specs = [binding.spec for binding in host.catalogue.bindings()]
-    if principal is not None and host.catalogue.authorization is not None:
-        allowed = await host.catalogue.authorization.allowed(principal, specs)
+    specs = [binding.spec for binding in host.assembly.tools.bindings()]
+    if principal is not None and host.assembly.tools.authorization is not None:
+        allowed = await host.assembly.tools.authorization.allowed(principal, specs)
         specs = [spec for spec, is_allowed in zip(specs, allowed, strict=True) if is_allowed]
     costs = sorted(map(_cost_of, specs), key=lambda cost: (-cost.bytes, cost.name))
     sets = dict.fromkeys(cost.toolset for cost in costs)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.authorization import Authorization
 from axolotl_server.calls.binding import Binding
@@ -54,9 +54,8 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
     kinds = _KINDS if kind is None else (kind,)
     found = next(((one, binding) for one in kinds if (binding := _find(host, one, name)) is not None), None)
     if found is None:
-        near = nearest(name, [known for one in kinds for known in _names(host, one)])
-        what = kind or "tool, prompt or resource"
-        return f"There is no {what} {name!r}" + (f"; did you mean {near!r}?" if near else "")
+        known = (known for one in kinds for known in _names(host, one))
+        return f"There is no {kind or 'tool, prompt or resource'} {name!r}{did_you_mean(name, known)}"
     kind, binding = found
     spec: FeatureSpec = binding.spec
     caller = {
@@ -65,7 +64,7 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
         "scopes": sorted(principal.scopes),
         "roles": sorted(principal.roles),
     }
-    authorization = host.catalogue.authorization
+    authorization = host.assembly.tools.authorization
     if authorization is None:
         return Verdict(caller, kind, spec.name, True, "authorization is off", "everyone may use everything", None, ())
     decision = await authorization.decide(principal, spec)
@@ -78,17 +77,17 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
 
 def _find(host: ServerHost, kind: str, name: str) -> Binding[Any] | None:
     if kind == "tool":
-        return host.catalogue.find(name)
+        return host.assembly.tools.find(name)
     if kind == "prompt":
-        return host.prompts.find(name)
-    found = host.resources.find(name) or host.templates.find_template(name)
+        return host.assembly.prompts.find(name)
+    found = host.assembly.resources.find(name) or host.assembly.templates.find_template(name)
     return found or next((one for one in _bindings(host, kind) if one.spec.feature.name == name), None)
 
 
 def _bindings(host: ServerHost, kind: str) -> list[Binding[Any]]:
     if kind in ("resource", "skill"):
-        return [*host.resources.bindings(), *host.templates.bindings()]
-    return [*(host.catalogue.bindings() if kind == "tool" else host.prompts.bindings())]
+        return [*host.assembly.resources.bindings(), *host.assembly.templates.bindings()]
+    return [*(host.assembly.tools.bindings() if kind == "tool" else host.assembly.prompts.bindings())]
 
 
 def _names(host: ServerHost, kind: str) -> set[str]:

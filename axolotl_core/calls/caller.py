@@ -19,38 +19,38 @@ AnswerT = TypeVar("AnswerT")
 
 
 class ICaller(Protocol):
-    """The caller of a feature: the client as the code sees it."""
+    """The caller of a feature: the client as the code sees it. The methods themselves know no client."""
 
     @property
     def client(self) -> Implementation | None:
         """The name and version that the client claims. They prove nothing."""
-        ...
+        return None
 
     @property
     def trace(self) -> TraceContext | None:
         """The trace that the request belongs to."""
-        ...
+        return None
 
     @property
     def meta(self) -> Mapping[str, Any]:
         """The `_meta` of the request, without the keys of the protocol."""
-        ...
+        return MappingProxyType({})
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send a progress notification, if the caller asked for progress."""
-        ...
+        return
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         """Send a log message, if the caller wants messages of this level."""
-        ...
+        return
 
     def declares(self, capability: Mapping[str, Any]) -> bool:
         """Whether the client declared a capability."""
-        ...
+        return False
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
         """Return the client's settings for an extension; None if it does not support it."""
-        ...
+        return None
 
     async def ask(
         self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
@@ -61,11 +61,11 @@ class ICaller(Protocol):
             MissingCapability: if the client does not support such questions.
             Declined: if the question was not answered.
         """
-        ...
+        raise MissingCapability("There is no caller to ask", question.requires)
 
     async def recall(self, context: "ToolContext", key: str) -> KeptStep:
         """Return what earlier runs of this call know about a step."""
-        ...
+        return KeptStep(step_idempotency_key(token_hex(16), key))
 
     async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
         """Store the result of a step, as JSON, for later runs of this call.
@@ -73,66 +73,27 @@ class ICaller(Protocol):
         Raises:
             ToolError: if there is no room for it.
         """
-        ...
+        return
 
     async def detach(self, context: "ToolContext") -> None:
         """Continue the call as a task, if it can become one. Raises Detached in that case."""
-        ...
+        return
 
     def url_completed(self, reference: str) -> None:
         """Notify the client that the user has finished with a page, if the revision supports that."""
-        ...
+        return
 
     def hang_up(self) -> None:
         """Close the caller's connection, if it can reconnect for the result."""
-        ...
+        return
 
     async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
         """Return the tools that the caller may use."""
-        ...
-
-
-class _Nobody:
-    """The caller in a context without a server, as in unit tests."""
-
-    client: Implementation | None = None
-    trace: TraceContext | None = None
-    meta: Mapping[str, Any] = MappingProxyType({})
-
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        return
-
-    def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
-        return
-
-    def declares(self, capability: Mapping[str, Any]) -> bool:
-        return False
-
-    def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        return None
-
-    async def ask(
-        self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
-    ) -> AnswerT:
-        raise MissingCapability("There is no caller to ask", question.requires)
-
-    async def recall(self, context: "ToolContext", key: str) -> KeptStep:
-        return KeptStep(step_idempotency_key(token_hex(16), key))
-
-    async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
-        return
-
-    async def detach(self, context: "ToolContext") -> None:
-        return
-
-    def url_completed(self, reference: str) -> None:
-        return
-
-    def hang_up(self) -> None:
-        return
-
-    async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
         return ()
+
+
+class _Nobody(ICaller):
+    """The caller in a context without a server, as in unit tests."""
 
 
 NOBODY: ICaller = _Nobody()

@@ -1,10 +1,7 @@
-"""Cancellation of calls, and a clock that tests can replace."""
+"""Cancellation of calls."""
 
 import logging
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from datetime import UTC, datetime
 from enum import StrEnum
 
 import msgspec
@@ -71,35 +68,7 @@ class CancellationToken(msgspec.Struct, eq=False):
                 callback = self._callbacks.pop(0)
             except IndexError:
                 return
-            _run(callback, reason)
-
-
-def _run(callback: Callable[[CancelReason], object], reason: CancelReason) -> None:
-    """Run a callback. If it fails, the others still run."""
-    try:
-        callback(reason)
-    except Exception:
-        _log.exception("a callback of a cancelled call failed")
-
-
-class IClock(ABC):
-    """A clock."""
-
-    @abstractmethod
-    def now(self) -> datetime:
-        """Return the date and time, in UTC."""
-
-    @abstractmethod
-    def monotonic(self) -> float:
-        """Return seconds on a clock that never goes backwards."""
-
-
-class SystemClock(IClock):
-    """The clock of the machine."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Return seconds on the clock that deadlines use."""
-        return time.monotonic()
+            try:
+                callback(reason)
+            except Exception:  # the others still run
+                _log.exception("a callback of a cancelled call failed")

@@ -1,5 +1,6 @@
 """The results of steps: how they are written, and read again by a later run of the same call."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
@@ -8,6 +9,7 @@ import msgspec
 from pydantic import TypeAdapter, ValidationError
 
 from axolotl_core.errors import ToolError
+from axolotl_core.protocol.wire import json_writer, refuse_nan
 
 MAX_STEP_BYTES: Final = 32 * 1024
 """The size of one result; stateless rounds carry all results of a call in a state of 64 KiB."""
@@ -28,8 +30,10 @@ def step_idempotency_key(call_key: str, key: str) -> str:
 
 
 def write_step(key: str, value: Any, model: Any) -> bytes:
-    """Encode a result, or raise ToolError if it is too large."""
-    written = msgspec.json.encode(value) if model is None else _adapter(model).dump_json(value, by_alias=True)
+    """Encode a result, or raise ToolError if it is too large, or ValueError if it is not JSON."""
+    written = msgspec.json.encode(value) if model is None else _writer(model)(value)
+    if model is None and b"null" in written:
+        refuse_nan(msgspec.to_builtins(value))
     if len(written) > MAX_STEP_BYTES:
         raise ToolError(f"The result of the step {key!r} has {len(written)} bytes; at most {MAX_STEP_BYTES} are stored")
     return written
@@ -48,3 +52,8 @@ def read_step(key: str, written: bytes, model: Any) -> Any:
 @lru_cache(maxsize=256)
 def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
+
+
+@lru_cache(maxsize=256)
+def _writer(model: Any) -> Callable[[Any], bytes]:
+    return json_writer(_adapter(model))

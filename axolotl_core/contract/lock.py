@@ -122,7 +122,7 @@ def make_lock(
     lock = Lock(
         {definition["name"]: _tool(definition, terms) for definition, terms in tools},
         {definition["name"]: _prompt(definition, terms) for definition, terms in prompts},
-        {_uri(definition): _resource(definition, terms) for definition, terms in resources},
+        {one.get("uri") or one["uriTemplate"]: _resource(one, terms) for one, terms in resources},
         {entry["uri"]: _skill(entry, terms) for entry, terms in skills},
     )
     findings = [finding for name, entry in lock.tools.items() for finding in _external_references(name, entry)]
@@ -171,10 +171,6 @@ def _prompt(definition: Mapping[str, Any], terms: Terms | None) -> Entry:
     }
     texts = {"description": definition.get("description", ""), **_present(title=definition.get("title"))}
     return {"arguments": arguments, **texts, **_agreed(terms)}
-
-
-def _uri(definition: Mapping[str, Any]) -> str:
-    return str(definition.get("uri") or definition["uriTemplate"])
 
 
 def _resource(definition: Mapping[str, Any], terms: Terms | None) -> Entry:

@@ -3,111 +3,46 @@
 import inspect
 import sys
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from math import isfinite
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple
+from typing import Any, ClassVar, Final, Generic, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from axolotl_core.names import nearest
-from axolotl_core.protocol.identity import Icon
 
 
-class AttributeRule(NamedTuple):
-    """The values that an attribute accepts, in code and in words."""
-
-    accepts: Callable[[Any], bool]
-    expected: str
-
-
-def one_of(*values: str, or_none: bool = False) -> AttributeRule:
-    """Accept some strings, and None if it stands for something."""
-    *others, last = [*(f'"{value}"' for value in values), *(["None"] if or_none else [])]
-    return AttributeRule(
-        lambda value: (isinstance(value, str) and value in values) or (or_none and value is None),
-        f"{', '.join(others)} or {last}",
-    )
+@lru_cache
+def _attributes_of(interface: type) -> type[BaseModel]:
+    """Make a model of the annotated attributes of an interface, which checks their values."""
+    hints = get_type_hints(interface, include_extras=True)
+    names = [name for name, hint in hints.items() if not name.startswith("_") and get_origin(hint) is not ClassVar]
+    config = ConfigDict(strict=True, arbitrary_types_allowed=True)
+    fields: dict[str, Any] = {name: (hints[name], ...) for name in names}
+    return create_model("Attributes", __config__=config, **fields)
 
 
-def instance_of(*types: type, or_none: bool = False) -> AttributeRule:
-    """Accept instances of some types, and None if it stands for something."""
-    names = [_TYPE_NAMES.get(kind, f"{_article(kind)} {kind.__name__}") for kind in types]
-    expected = " or ".join([*names, *(["None"] if or_none else [])])
-    return AttributeRule(lambda value: isinstance(value, types) or (or_none and value is None), expected)
-
-
-_TYPE_NAMES: Final[Mapping[type, str]] = {str: "a string", bool: "True or False", Mapping: "a mapping"}
-
-
-def _article(kind: type) -> str:
-    return "an" if kind.__name__[0] in "AEIOU" else "a"
-
-
-def _number(*, above: float | None = None, least: float = 0, or_none: bool = True) -> AttributeRule:
-    def accepts(value: Any) -> bool:
-        if value is None:
-            return or_none
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            return False
-        return value >= least if above is None else value > above
-
-    return AttributeRule(accepts, f"a number above {above:g}" if above is not None else f"a number from {least:g} up")
-
-
-def _count(least: int) -> AttributeRule:
-    def accepts(value: Any) -> bool:
-        return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least)
-
-    return AttributeRule(accepts, f"a whole number from {least} up")
-
-
-def _are(values: Any, kind: type) -> bool:
-    return isinstance(values, tuple | list | AbstractSet) and all(isinstance(value, kind) for value in values)
-
-
-STRINGS: Final = AttributeRule(lambda value: _are(value, str), 'a set of strings, such as {"a"}')
-SIZE: Final = _count(0)
-
-RULES: Final[Mapping[str, AttributeRule]] = {
-    "description": instance_of(str),
-    "title": instance_of(str, or_none=True),
-    "icons": AttributeRule(lambda value: not isinstance(value, AbstractSet) and _are(value, Icon), "a tuple of Icon"),
-    "meta": instance_of(Mapping),
-    "tags": STRINGS,
-    "timeout_seconds": _number(above=0),
-    "max_timeout_seconds": _number(above=0),
-    "max_concurrency": _count(1),
-    "queue_limit": _count(0),
-    "queue_timeout_seconds": _number(),
-    "pool": instance_of(str, or_none=True),
-    "max_result_bytes": _count(1),
-    "scopes": STRINGS,
-    "cost": _number(or_none=False),
-    "execution": one_of("loop", "thread", "process"),
-    "suspends": instance_of(bool),
-    "scanned": instance_of(bool, or_none=True),
-}
-"""The attributes that all features have."""
-
-
-def faults_of_attributes(feature: Any, rules: Mapping[str, AttributeRule], own: Iterable[str]) -> Iterator[str]:
-    """Describe every attribute with a wrong value, and every one whose name looks like a misspelled one.
-
-    `own` are the names that a feature of this kind has without a rule, such as `name`.
-    """
+def faults_of_attributes(feature: Any, interface: type) -> Iterator[str]:
+    """Describe every attribute with a wrong value, and every one whose name looks like a misspelled one."""
     what = f"{type(feature).__name__} {feature.name!r}"
     if hasattr(feature, "function"):
         what = f"{feature.function.__name__}() {feature.name!r}"
-    for name, rule in rules.items():
-        value = getattr(feature, name)
-        if not rule.accepts(value):
-            yield f"{what}{place_of(feature, name)}: {name} must be {rule.expected}, not {_shown(value)}"
+    attributes = _attributes_of(interface)
+    known = [*attributes.model_fields]
+    try:
+        attributes.model_validate({name: getattr(feature, name) for name in known})
+    except ValidationError as error:
+        for (name, *_), alternatives in groupby(error.errors(), lambda finding: finding["loc"][:1]):
+            expected = dict.fromkeys(finding["msg"].removeprefix("Input should be ") for finding in alternatives)
+            value = _shown(getattr(feature, str(name)))
+            yield f"{what}{place_of(feature, str(name))}: {name} must be {' or '.join(expected)}, not {value}"
     if feature.execution == "loop" and feature._has_plain_code:
         yield (
             f'{what}{place_of(feature, "execution")}: execution is "loop", but its code is a plain function: remove '
             "execution to run it in a thread, or write async def"
         )
-    known = [*rules, *own]
     for name, value in _foreign_values(type(feature), known):
         near = similar(name, known)
         if near is not None:

@@ -1,18 +1,31 @@
-"""`IFeature`, the base of tools, prompts and resources, and type arguments of generic classes."""
+"""`IFeature`, the base of tools, prompts and resources, type arguments, and errors about outputs."""
 
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import Field, Strict, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError, DefinitionError, OutputError
 from axolotl_core.features.attributes import (
-    RULES,
-    AttributeRule,
     caller_place,
     faults_of_attributes,
     place_of,
@@ -27,6 +40,21 @@ Execution: TypeAlias = Literal["loop", "thread", "process"]
 Kind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "completion", "extension"]
 """The kind of a feature. A resource from a template is a `resource`, too, and a file of a skill is a `skill`."""
 
+_MOST_MISTAKES: Final = 3
+_REMEDIES: Final[Mapping[str, str]] = {
+    "surrogates not allowed": "a text has half of a surrogate pair, which is not a character: replace it, for example "
+    'with text.encode("utf-8", "replace").decode()',
+    "invalid utf-8 sequence": 'it holds bytes that are not UTF-8: set ser_json_bytes="base64" in the '
+    "model_config of their model, or return a content block",
+}
+UNSENDABLE: Final = (ValidationError, PydanticSerializationError, UnicodeEncodeError)
+"""What encoding an output raises if it does not fit its type, or is not JSON."""
+
+
+Names: TypeAlias = Annotated[frozenset[str], Strict(False)]
+_Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_FromZero: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
 
 class IFeature(ABC):
     """Something that a server offers and a caller can run.
@@ -38,35 +66,34 @@ class IFeature(ABC):
     name: str
     description: str = ""
     title: str | None = None
-    icons: tuple[Icon, ...] = ()
+    icons: Annotated[tuple[Icon, ...], Strict(False)] = ()
     meta: Mapping[str, Any] = {}
-    tags: frozenset[str] = frozenset()
+    tags: Names = frozenset()
 
-    timeout_seconds: float | None = None
+    timeout_seconds: _Positive | None = None
     """The time limit of a call; None for the server's default."""
-    max_timeout_seconds: float | None = None
+    max_timeout_seconds: _Positive | None = None
     """Each progress report restarts the time limit, up to this time after the start of the call."""
-    max_concurrency: int | None = None
+    max_concurrency: Annotated[int, Field(ge=1)] | None = None
     """How many calls may run at the same time; None for no limit."""
-    queue_limit: int | None = None
+    queue_limit: Annotated[int, Field(ge=0)] | None = None
     """How many more calls may wait; None for the server's default."""
-    queue_timeout_seconds: float | None = None
+    queue_timeout_seconds: _FromZero | None = None
     """How long a call may wait; None for the server's default."""
     pool: str | None = None
-    """The name of a share of the threads, or of a group of tool processes, for all features with the same `pool`. None
-    for a share or processes of its own."""
-    max_result_bytes: int | None = None
+    """The name of a share of the threads for all features with the same `pool`. None for a share of its own."""
+    max_result_bytes: Annotated[int, Field(ge=1)] | None = None
     """The maximum size of a result; None for the server's default."""
-    scopes: frozenset[str] = frozenset()
+    scopes: Names = frozenset()
     """The scopes that a caller needs, if an authorizer checks them."""
-    cost: float = 1.0
+    cost: _FromZero = 1.0
     """How much of a quota a call consumes."""
     execution: Execution = "loop"
     suspends: bool = True
     """Whether the code ever awaits. If it does not, it needs no event loop in a worker thread."""
 
-    scanned: ClassVar[bool | None] = None
-    """Whether `scan` collects this class, not its subclasses: False leaves it out, True marks it for `marked_only`."""
+    scanned: bool = True
+    """Whether `scan` collects this class; subclasses do not inherit False."""
 
     input_model: ClassVar[Any]
 
@@ -184,14 +211,14 @@ def _is_declared(cls: type) -> bool:
     return owner is not IFeature and "_derives_execution" not in vars(owner)
 
 
-def check_attributes(feature: IFeature, own_rules: Mapping[str, AttributeRule], *own_names: str) -> None:
+def check_attributes(feature: IFeature, interface: type) -> None:
     """Check the name and all other attributes of a feature before it is registered.
 
     Raises:
         ConfigurationError: with everything that is wrong: a missing or invalid name, wrong values, misspelled names.
     """
     _check_name(feature)
-    findings = tuple(faults_of_attributes(feature, {**RULES, **own_rules}, ("name", *own_names)))
+    findings = tuple(faults_of_attributes(feature, interface))
     if findings:
         raise ConfigurationError(*findings)
 
@@ -259,3 +286,18 @@ def _substituted(argument: Any, values: Mapping[Any, Any]) -> Any:
     if isinstance(argument, TypeVar):
         return values.get(argument, argument)
     return argument[tuple(values.get(parameter, parameter) for parameter in parameters)]
+
+
+def output_error(error: ValueError, output: Any, feature: Any) -> OutputError:
+    """Say which part of an output does not fit; the values, which may be secret, are left out."""
+    returned, declared = type(output).__qualname__, getattr(feature, "output_model", None)
+    if not isinstance(error, ValidationError):
+        why = next((remedy for text, remedy in _REMEDIES.items() if text in str(error)), str(error))
+        return OutputError(f"it returned {returned}{place_of(feature)}, which is not JSON: {why}")
+    mistakes = error.errors(include_url=False, include_context=False, include_input=False)
+    texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in mistakes[:_MOST_MISTAKES]]
+    expected = declared.__qualname__ if isinstance(declared, type) else str(declared)
+    return OutputError(
+        f"it returned {returned}{place_of(feature)}, which does not fit its output type {expected}: "
+        + "; ".join(text.removeprefix(": ") for text in texts)
+    )

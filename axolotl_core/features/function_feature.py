@@ -109,8 +109,11 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
         problems: list[str] = []
         for name, parameter in by_name.items():
             value = given.pop(name, None)
+            if value is None and parameter.required:
+                problems.append(f"{name}: required, but missing")
             if value is None:
-                _apply_default(parameter, arguments, problems)
+                if parameter.default is not None:
+                    arguments[parameter.name] = parameter.default()
                 continue
             try:
                 arguments[parameter.name] = validators[name](bytes(value))
@@ -125,13 +128,6 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
         return arguments
 
     return parse
-
-
-def _apply_default(parameter: Parameter, arguments: dict[str, Any], problems: list[str]) -> None:
-    if parameter.required:
-        problems.append(f"{parameter.public_name}: required, but missing")
-    elif parameter.default is not None:
-        arguments[parameter.name] = parameter.default()
 
 
 def _validator(parameter: Parameter, strict: bool, admits: bool) -> Callable[[bytes], Any]:
@@ -209,7 +205,7 @@ class Signature(msgspec.Struct, frozen=True):
         found = list(inspect.signature(function).parameters.values())[skip_first:]
         for parameter in found:
             _check(function, parameter, hints)
-        context = tuple(one.name for one in found if _is_context(hints[one.name]))
+        context = tuple(one.name for one in found if ToolContext in (hints[one.name], *get_args(hints[one.name])))
         description, described = _documentation(inspect.cleandoc(function.__doc__ or ""))
         parameters = tuple(
             Parameter.of(one.name, hints[one.name], _default(one), described.get(one.name))
@@ -242,10 +238,6 @@ def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Ma
     else:
         return
     raise ConfigurationError(f"{function.__qualname__}({parameter.name}){caller_place()}: {problem}")
-
-
-def _is_context(hint: Any) -> bool:
-    return ToolContext in (hint, *get_args(hint))
 
 
 def _default(parameter: inspect.Parameter) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.schema import JsonSchema, inlined
+from axolotl_core.schema import JsonSchema, inlined, subschemas
 
 if TYPE_CHECKING:
     from axolotl_core.features.feature import Execution, IFeature, Kind
@@ -41,7 +41,7 @@ def header_parameters(tool: str, schema: Mapping[str, Any]) -> tuple[HeaderParam
         ConfigurationError: if an annotation is invalid, so that clients would ignore the tool.
     """
     found = tuple(_reachable(tool, schema, ()))
-    if len(found) != _count(schema):
+    if len(found) != sum(_KEYWORD in node for node in subschemas(schema)):
         raise ConfigurationError(f"Tool {tool!r}: {_KEYWORD} is only allowed in `properties`")
     names = [parameter.header for parameter in found]
     if len(set(names)) != len(names):
@@ -67,12 +67,6 @@ def _header_name(tool: str, path: tuple[str, ...], schema: Mapping[str, Any]) ->
     if schema.get("type") not in _TYPES:
         raise ConfigurationError(f"{where}: {_KEYWORD} is only allowed on a string, integer or boolean")
     return b"mcp-param-" + name.lower().encode()
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, Mapping):
-        return (_KEYWORD in value) + sum(map(_count, value.values()))
-    return sum(map(_count, value)) if isinstance(value, list) else 0
 
 
 class Limits(msgspec.Struct, frozen=True):

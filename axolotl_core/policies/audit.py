@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -93,6 +94,11 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     action: str | None = None
     """The answer: `accept`, `decline` or `cancel`, or `refuse` if the client did not ask. An approval without a yes is
     `decline`."""
+
+
+def timestamp() -> str:
+    """Return the present time as records have it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class IAuditSink(ABC):

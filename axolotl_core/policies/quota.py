@@ -128,17 +128,6 @@ class IQuotaStore(ABC):
         return
 
 
-class IInstantQuotaStore(IQuotaStore):
-    """A store that never waits, so that a call needs no coroutine for it."""
-
-    @abstractmethod
-    def take_at_once(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        """Charge all claims of a call, or none, as `take` does."""
-
-    async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        return self.take_at_once(claims)
-
-
 class RateLimit(msgspec.Struct, frozen=True):
     """A token bucket: a rate per second and a burst."""
 
@@ -223,16 +212,10 @@ class QuotaRule(msgspec.Struct, frozen=True):
         kinds = self.kinds or (frozenset({"tool"}) if self.tools else None)
         if kinds is not None and spec.kind not in kinds:
             return False
-        return self._matches_name(spec.name) and self._matches_toolset(spec.toolset)
-
-    def _matches_name(self, name: str) -> bool:
-        folded = name.casefold()
-        return not self.tools or any(name_matches(folded, pattern.casefold()) for pattern in self.tools)
-
-    def _matches_toolset(self, toolset: str | None) -> bool:
-        if not self.toolsets:
-            return True
-        return toolset is not None and is_within_toolset(toolset, self.toolsets)
+        folded = spec.name.casefold()
+        if self.tools and not any(name_matches(folded, pattern.casefold()) for pattern in self.tools):
+            return False
+        return not self.toolsets or (spec.toolset is not None and is_within_toolset(spec.toolset, self.toolsets))
 
     def charge(self, spec: FeatureSpec) -> Charge:
         """Return the charge for a call of a feature.

@@ -242,13 +242,14 @@ def usable_id(message: dict[str, Any]) -> RequestId | None:
     """Return the ID of a message; None if it is missing or invalid."""
     candidate = message.get("id")
     if isinstance(candidate, str):
-        return candidate if len(candidate) <= MAX_NAME_LENGTH and _is_encodable(candidate) else None
+        return candidate if len(candidate) <= MAX_NAME_LENGTH and is_encodable(candidate) else None
     if isinstance(candidate, int) and not isinstance(candidate, bool):
         return candidate if abs(candidate) <= _MAX_ID else None
     return None
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Whether a text can be sent: it has no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -297,11 +298,8 @@ def read_meta(data: bytes) -> Mapping[str, Any]:
     """Decode the `_meta` of a message that `read_head` accepted, without the keys of the protocol."""
     params = _decode_meta(data).params
     meta = {} if params is None else params.meta or {}
-    return MappingProxyType({key: value for key, value in meta.items() if not _is_of_protocol(key)})
-
-
-def _is_of_protocol(key: str) -> bool:
-    return key == _PROGRESS_TOKEN_KEY or key.startswith(PROTOCOL_PREFIX)
+    own = (key for key in meta if key != _PROGRESS_TOKEN_KEY and not key.startswith(PROTOCOL_PREFIX))
+    return MappingProxyType({key: meta[key] for key in own})
 
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")

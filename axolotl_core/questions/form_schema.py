@@ -9,7 +9,7 @@ from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.schema import JsonSchema, schema_of
+from axolotl_core.schema import JsonSchema, resolve, schema_of
 
 _CACHE_SIZE: Final = 1024
 _FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
@@ -94,8 +94,7 @@ def form_of(model: type[BaseModel]) -> FormSchema:
         raise ConfigurationError(f"{model.__name__}: {error}") from None
     if "properties" not in schema:
         raise ConfigurationError(f"{model.__name__} is not a form: use a BaseModel with fields of simple types")
-    definitions = schema.get("$defs", {})
-    fields = {name: _Field(f"{model.__name__}.{name}", one, definitions) for name, one in schema["properties"].items()}
+    fields = {name: _Field(f"{model.__name__}.{name}", one, schema) for name, one in schema["properties"].items()}
     without_default = schema.get("required", ())
     required = [name for name in without_default if not fields[name].nullable]
     flat: JsonSchema = {"type": "object", "properties": {name: field.flat() for name, field in fields.items()}}
@@ -107,10 +106,10 @@ def form_of(model: type[BaseModel]) -> FormSchema:
 class _Field:
     """A field of a model, without references and nulls."""
 
-    def __init__(self, place: str, schema: JsonSchema, definitions: JsonSchema) -> None:
+    def __init__(self, place: str, schema: JsonSchema, root: JsonSchema) -> None:
         self._place = place
-        self._definitions = definitions
-        self._schema = self._resolved(schema)
+        self._root = root
+        self._schema = resolve(schema, root)
         self.nullable = None in self._schema.get("enum", ())
         if "anyOf" in self._schema:
             self._drop_null()
@@ -140,7 +139,7 @@ class _Field:
             self._refuse(f"a form has no unions: use one of {_SIMPLE_TYPES}")
         self.nullable = True
         rest = {key: value for key, value in self._schema.items() if key != "anyOf"}
-        self._schema = {**self._resolved(members[0]), **rest}
+        self._schema = {**resolve(members[0], self._root), **rest}
 
     def _choice(self, schema: JsonSchema) -> JsonSchema:
         pairs = schema.get("oneOf")
@@ -153,7 +152,7 @@ class _Field:
         return {"enum": choices, **names}
 
     def _items(self) -> JsonSchema:
-        items = self._resolved(self._schema.get("items", {}))
+        items = resolve(self._schema.get("items", {}), self._root)
         pairs = items.get("anyOf", items.get("oneOf"))
         choices = _choices_of(items if pairs is None else {"oneOf": pairs})
         if not choices or not all(isinstance(choice, str) for choice in choices):
@@ -169,10 +168,6 @@ class _Field:
         if type(self._schema.get("default")) in _DEFAULTS[flat["type"]]:
             flat["default"] = self._schema["default"]
         return flat
-
-    def _resolved(self, schema: JsonSchema) -> JsonSchema:
-        definition = self._definitions.get(schema.get("$ref", "").removeprefix("#/$defs/"), {})
-        return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _refuse(self, problem: str) -> NoReturn:
         raise ConfigurationError(f"{self._place}: {problem}")

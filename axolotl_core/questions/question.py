@@ -23,6 +23,8 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,32}(?:\.[0-9]{1,32})?(?:[eE][+-]?[0-9
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INVALID_IN_URL: Final = re.compile(r"[^!-~]|[\"<>\\^`{|}]")
 _ELICITATION: Final = "elicitation/create"
+KEYS: Final = {_ELICITATION: "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
+"""The methods of all questions, each with the beginning of the keys that number them."""
 _FILE_SCHEME: Final = "file://"
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)

@@ -1,15 +1,14 @@
 """Sampling: requests to the client's model, their messages, content blocks and tools."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
-from typing import Any, Final, Literal, Protocol, Required, TypeAlias, TypedDict
+from typing import Any, Literal, Protocol, Required, TypeAlias, TypedDict
 
 import msgspec
 from msgspec import UNSET
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from axolotl_core.content import BLOCKS, AudioContent, ContentBlock, ImageContent, TextContent
+from axolotl_core.content import AudioContent, ContentBlock, ImageContent, TextContent
 from axolotl_core.questions.question import Question, invalid_shape
 from axolotl_core.schema import JsonSchema, schema_of
 
@@ -96,8 +95,6 @@ SampleBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUse
 SamplingBlock: TypeAlias = SampleBlock | ToolOutcome
 """Content that a model reads."""
 
-_BLOCKS: Final = (TextContent, ImageContent, AudioContent, ToolUse, ToolOutcome)
-
 
 class SamplingMessage(msgspec.Struct, frozen=True):
     """One message of the conversation. A string is a text block."""
@@ -117,62 +114,12 @@ class SamplingMessage(msgspec.Struct, frozen=True):
 
 def serialize_messages(messages: Sequence[SamplingMessage]) -> list[Mapping[str, Any]]:
     """Serialize messages. A single block is not put into a list, because older revisions do not allow lists."""
-    return [_serialize_message(message) for message in messages]
-
-
-def check_conversation(messages: Sequence[SamplingMessage]) -> None:
-    """Check messages against the rules of the protocol.
-
-    Raises:
-        ValueError: if one has an invalid role or block, or if tool uses and outcomes do not match.
-    """
-    if not messages:
-        raise ValueError("A sample needs at least one message")
-    open_uses: list[str] = []
-    for number, message in enumerate(messages):
-        place = f"messages[{number}]"
-        _check_blocks(place, message)
-        outcomes = [block.tool_use_id for block in message.blocks if isinstance(block, ToolOutcome)]
-        if sorted(outcomes) != sorted(open_uses):
-            raise ValueError(
-                f"{place} must answer the tool uses of the message before it: expected {open_uses}, got {outcomes}"
-            )
-        open_uses = [block.id for block in message.blocks if isinstance(block, ToolUse)]
-        if len(set(open_uses)) != len(open_uses):
-            raise ValueError(f"{place} has two tool uses with the same ID: {open_uses}")
-    if open_uses:
-        raise ValueError(f"The last message has tool uses without an outcome: {open_uses}")
-
-
-def _check_blocks(place: str, message: SamplingMessage) -> None:
-    blocks = message.blocks
-    if message.role not in ("user", "assistant"):
-        raise ValueError(f'{place}.role must be "user" or "assistant"')
-    if not blocks:
-        raise ValueError(f"{place} has no content")
-    for block in blocks:
-        _check_block(place, block, message.role)
-    outcomes = sum(isinstance(block, ToolOutcome) for block in blocks)
-    if 0 < outcomes < len(blocks):
-        raise ValueError(f"{place} mixes tool outcomes with other content: use separate messages")
-
-
-def _check_block(place: str, block: SamplingBlock, role: Role) -> None:
-    if not isinstance(block, _BLOCKS):
-        raise ValueError(f"{place} contains {type(block).__name__}: use text, images, audio and tool outcomes")
-    if isinstance(block, ToolUse) and role != "assistant":
-        raise ValueError(f"{place} contains a ToolUse: only the assistant uses tools")
-    if isinstance(block, ToolOutcome):
-        if role != "user":
-            raise ValueError(f"{place} contains a ToolOutcome: only the user reports outcomes")
-        if not isinstance(block.content, str) and not all(isinstance(one, BLOCKS) for one in block.content):
-            raise ValueError(f"{place} contains a ToolOutcome whose content is neither a string nor content blocks")
-
-
-def _serialize_message(message: SamplingMessage) -> Mapping[str, Any]:
-    blocks = [_serialize_block(block) for block in message.blocks]
-    written: dict[str, Any] = {"role": message.role, "content": blocks[0] if len(blocks) == 1 else blocks}
-    return written if message.meta is None else {**written, "_meta": message.meta}
+    written: list[Mapping[str, Any]] = []
+    for message in messages:
+        blocks = [_serialize_block(block) for block in message.blocks]
+        meta = {} if message.meta is None else {"_meta": message.meta}
+        written.append({"role": message.role, "content": blocks[0] if len(blocks) == 1 else blocks, **meta})
+    return written
 
 
 def _serialize_block(block: SamplingBlock) -> SamplingBlock:
@@ -183,9 +130,6 @@ def _serialize_block(block: SamplingBlock) -> SamplingBlock:
 
 IncludeContext: TypeAlias = Literal["none", "thisServer", "allServers"]
 ToolChoice: TypeAlias = Literal["auto", "required", "none"]
-
-_CONTEXTS: Final = ("none", "thisServer", "allServers")
-_CHOICES: Final = ("auto", "required", "none")
 
 
 class ModelPreferences(msgspec.Struct, frozen=True, kw_only=True):
@@ -267,13 +211,11 @@ def sampling_question(
     """Ask the client's model to continue a conversation. A string is a message of the user.
 
     Raises:
-        ValueError: if the request breaks a rule of the protocol.
+        ValueError: if two tools have the same name, or an input schema is not an object.
     """
     conversation = [SamplingMessage("user", messages)] if isinstance(messages, str) else list(messages)
-    check_conversation(conversation)
     if isinstance(stop_sequences, str):
         raise ValueError("stop_sequences must be a list of strings, not a string")
-    _check_options(max_tokens, temperature, include_context, tools, tool_choice)
     params = {
         "messages": serialize_messages(conversation),
         "maxTokens": max_tokens,
@@ -305,25 +247,6 @@ def read_sample(response: Any) -> Sample:
         raise invalid_shape(error) from None
     content = created.content if isinstance(created.content, tuple) else (created.content,)
     return Sample(created.role, content, created.model, created.stop_reason)
-
-
-def _check_options(
-    max_tokens: int,
-    temperature: float | None,
-    include_context: str | None,
-    tools: Sequence[ISamplingTool],
-    tool_choice: str | None,
-) -> None:
-    if type(max_tokens) is not int or max_tokens < 1:
-        raise ValueError("max_tokens must be an integer of at least 1")
-    if temperature is not None and not isfinite(temperature):
-        raise ValueError("temperature must be a finite number")
-    if include_context not in (None, *_CONTEXTS):
-        raise ValueError(f"include_context must be one of {', '.join(_CONTEXTS)}")
-    if tool_choice not in (None, *_CHOICES):
-        raise ValueError(f"tool_choice must be one of {', '.join(_CHOICES)}")
-    if tool_choice is not None and not tools:
-        raise ValueError("tool_choice needs tools")
 
 
 def _required(

@@ -4,24 +4,39 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+)
 from urllib.parse import unquote
 
 import msgspec
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import SIZE, STRINGS, AttributeRule, instance_of, label_of
+from axolotl_core.features.attributes import label_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable
 from axolotl_core.features.feature import (
+    UNSENDABLE,
     IFeature,
     Kind,
+    Names,
     check_attributes,
     check_awaited,
     open_parameters,
+    output_error,
     refuse_missing_arguments,
     type_arguments,
 )
@@ -67,12 +82,18 @@ class _AnyResource(IFeature):
     cache: CacheHint | None = None
     """How long clients may cache the contents; None for the server's settings."""
 
+    def _contents(self, output: ResourceOutput, context: ToolContext) -> ResourceContents:
+        try:
+            return contents_of(output, context.uri, self.mime_type)
+        except UNSENDABLE as error:
+            raise output_error(error, output, self) from None
+
 
 class IResource(_AnyResource):
     """A resource with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
 
     uri: str
-    size: int | None = None
+    size: Annotated[int, Field(ge=0)] | None = None
     """The size in bytes, if it is known beforehand."""
     input_model = NoArguments
 
@@ -86,11 +107,11 @@ class IResource(_AnyResource):
         """
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        return _no_arguments
+        return lambda raw: None
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(check_awaited(self, await self.read(context)), context.uri, self.mime_type)
+        return self._contents(check_awaited(self, await self.read(context)), context)
 
 
 class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
@@ -100,7 +121,7 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
     """
 
     uri_template: str
-    unscreened: frozenset[str] = frozenset()
+    unscreened: Names = frozenset()
     """Variables that accept path traversal, such as `../x`. It is rejected in all others."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -122,7 +143,7 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read the resource and normalize the output."""
-        return contents_of(check_awaited(self, await self.read(arguments, context)), context.uri, self.mime_type)
+        return self._contents(check_awaited(self, await self.read(arguments, context)), context)
 
 
 def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContents:
@@ -141,15 +162,6 @@ def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContent
     if isinstance(output, Sequence) and output and all(isinstance(one, TextResource | BlobResource) for one in output):
         return tuple(output)
     return (TextResource(uri, json_text(output).decode(), mime_type or "application/json"),)
-
-
-_RULES: Final[Mapping[str, AttributeRule]] = {
-    "mime_type": instance_of(str, or_none=True),
-    "annotations": instance_of(Annotations, or_none=True),
-    "cache": instance_of(CacheHint, or_none=True),
-}
-_FIXED_RULES: Final = {**_RULES, "size": SIZE}
-_TEMPLATE_RULES: Final = {**_RULES, "unscreened": STRINGS}
 
 
 def check_resource(resource: Any) -> None:
@@ -174,7 +186,7 @@ def check_resource(resource: Any) -> None:
         )
         raise ConfigurationError(f"{label_of(resource)} is not a resource: {hint}")
     is_template = isinstance(resource, IResourceTemplate)
-    check_attributes(resource, _TEMPLATE_RULES if is_template else _FIXED_RULES, "uri", "uri_template")
+    check_attributes(resource, IResourceTemplate if is_template else IResource)
 
 
 def _check_fixed(resource: IResource) -> None:
@@ -223,10 +235,6 @@ def _findings_about(form: "UriTemplate", schema: JsonSchema, unscreened: Iterabl
     yield from (f"{name} is in the variables, but not in the template" for name in sorted(required - variables))
     yield from (f"{name} is optional in the URI; add a default" for name in sorted(required & form.optional))
     yield from (f"unscreened contains {name}, which is not a variable" for name in sorted(set(unscreened) - variables))
-
-
-def _no_arguments(raw: bytes) -> None:
-    return None
 
 
 def screen(values: Mapping[str, str | Sequence[str]], unscreened: Collection[str]) -> str | None:

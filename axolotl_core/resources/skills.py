@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.messages import is_encodable
 from axolotl_core.resources.resource import CacheHint
 
 SKILL_PAGE: Final = "SKILL.md"
@@ -111,22 +112,13 @@ def _without_json_form(value: Any, place: str, depth: int) -> Iterator[str]:
             inner = f"{place}.{key}" if place else str(key)
             if not isinstance(key, str):
                 yield f"the key {inner} is of type {type(key).__name__}; write it in quotes"
-            elif not _is_text(key):
+            elif not is_encodable(key):
                 yield f"the key {inner!r} has half of a surrogate pair, which is not a character"
             yield from _without_json_form(member, inner, depth - 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _without_json_form(item, f"{place}[{index}]", depth - 1)
-    elif isinstance(value, str) and not _is_text(value):
+    elif isinstance(value, str) and not is_encodable(value):
         yield f"{place} has half of a surrogate pair, which is not a character"
     elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))):
         yield f"{place} is of type {type(value).__name__}, which JSON does not have; write it in quotes"
-
-
-def _is_text(text: str) -> bool:
-    """Whether a text can be sent: it has no half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -2,11 +2,10 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import (
     Any,
     ClassVar,
-    Final,
     Generic,
     Literal,
     ParamSpec,
@@ -24,7 +23,7 @@ from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError, DefinitionError
-from axolotl_core.features.attributes import AttributeRule, caller_place, instance_of, label_of, one_of, place_of_code
+from axolotl_core.features.attributes import caller_place, label_of, place_of_code
 from axolotl_core.features.feature import (
     IFeature,
     check_attributes,
@@ -137,19 +136,6 @@ class ITool(IFeature, Generic[InputT, OutputT]):
         return schema_of(self.input_model, "validation")
 
 
-_RULES: Final[Mapping[str, AttributeRule]] = {
-    "annotations": instance_of(ToolAnnotations),
-    "app": instance_of(str, AppLink, or_none=True),
-    "task_support": one_of("forbidden", "optional", "required", "detached"),
-    "task_restart": one_of("resume", "never", or_none=True),
-    "coerce_arguments": instance_of(bool, or_none=True),
-    "requires_approval": instance_of(bool, Approval),
-    "idempotency": instance_of(Idempotency, or_none=True),
-    "retry": instance_of(Retry, or_none=True),
-    "breaker": instance_of(Breaker, or_none=True),
-}
-
-
 def check_definition(tool: Any) -> None:
     """Check a tool before it is registered.
 
@@ -160,7 +146,7 @@ def check_definition(tool: Any) -> None:
     if not isinstance(tool, ITool):
         hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
         raise ConfigurationError(f"{label_of(tool)} is not a tool: {hint}")
-    check_attributes(tool, _RULES)
+    check_attributes(tool, ITool)
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
 

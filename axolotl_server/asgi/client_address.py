@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_network
 from typing import Any, Final
+
+from axolotl_server.messages.fair_share import parse_address
 
 _MAX_HOPS: Final = 20
 _HOP: Final = re.compile(r"\[(?P<v6>[0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|(?P<v4>[0-9.]+)(?::[0-9]{1,5})?|[0-9A-Fa-f:.]+")
@@ -26,7 +28,7 @@ class ClientAddresses:
 
         @lru_cache(1000)
         def is_trusted(address: str) -> bool:
-            parsed = _parsed(address)
+            parsed = parse_address(address)
             return parsed is not None and any(parsed in network for network in networks)
 
         self.is_trusted = is_trusted
@@ -59,23 +61,14 @@ class ClientAddresses:
 @lru_cache(1000)
 def canonical_address(text: str) -> str:
     """Return the usual form of an address; other texts, such as the path of a socket, stay as they are."""
-    parsed = _parsed(text)
+    parsed = parse_address(text)
     return text if parsed is None else str(parsed)
-
-
-def _parsed(text: str) -> IPv4Address | IPv6Address | None:
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return address if mapped is None else mapped
 
 
 def _address_in(hop: str) -> str | None:
     """Return the address of a hop without its port; None if it has none."""
     match = _HOP.fullmatch(hop)
-    parsed = None if match is None else _parsed(match["v6"] or match["v4"] or hop)
+    parsed = None if match is None else parse_address(match["v6"] or match["v4"] or hop)
     return None if parsed is None else str(parsed)
 
 

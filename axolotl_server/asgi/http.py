@@ -266,10 +266,6 @@ class IAuthenticator(Protocol):
         """
         ...
 
-    def known(self, credentials: bytes) -> Principal | None:
-        """Return the principal of an Authorization header that was accepted recently; None if it has to be verified."""
-        return None
-
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Return a refusal with 403 and a challenge that names the missing scopes."""
         ...

@@ -1,9 +1,9 @@
 """Assembly of the audit log from the settings and the sinks of the container."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from secrets import token_hex
 from typing import Final
 
 from axolotl_core.features.feature import Kind
@@ -14,7 +14,7 @@ from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown, redactor
 from axolotl_server.audit.rejections import RejectionLog
-from axolotl_server.audit.sinks import BufferedSink, DirectSink, GroupSink, StderrSink
+from axolotl_server.audit.sinks import GroupSink, StderrSink
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
@@ -25,7 +25,6 @@ MAX_REJECTIONS_PER_MINUTE: Final = 100
 """For how many addresses per minute rejected tokens are recorded. Further ones are only counted."""
 _KINDS: Final[tuple[Kind, ...]] = ("tool", "prompt", "resource", "skill", "extension")
 """The kinds of features whose calls are recorded."""
-_IDS_PER_READ: Final = 256
 _ONLY_WORKER: Final = "1"
 """The number of a server that is one process; the settings of each of several workers name their files already."""
 
@@ -40,8 +39,8 @@ class Audit:
     """Records how each call ended."""
     decisions: DecisionLog
     """Records answers to questions, and cancellations of tasks."""
-    intent: ILayer | None
-    """Records that a call is about to run; None if the record would not outlive the process anyway."""
+    intent: ILayer
+    """Records that a call is about to run."""
     rejections: RejectionLog | None = None
     """Records rejected tokens; None if that is turned off."""
 
@@ -60,17 +59,15 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
         return None
     trail = AuditTrail([*own, *sinks], settings.on_failure, TIMEOUT_SECONDS)
     show = redactor if settings.arguments == "redacted" else nothing_shown
-    layer = AuditLayer(trail, describer(hashing, show), _random_ids(), _KINDS)
-    intent = None if settings.durability == "none" else IntentLayer(layer)
-    return Audit(trail, layer, DecisionLog(trail, _KINDS), intent, RejectionLog(trail, MAX_REJECTIONS_PER_MINUTE))
+    layer = AuditLayer(trail, describer(hashing, show), partial(token_hex, 8), _KINDS)
+    rejections = RejectionLog(trail, MAX_REJECTIONS_PER_MINUTE)
+    return Audit(trail, layer, DecisionLog(trail, _KINDS), IntentLayer(layer), rejections)
 
 
 def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:
     made: list[IAuditSink] = []
     if settings.jsonl_path is not None:
         made.append(_jsonl(settings, hashing))
-    if settings.sqlite_path is not None:
-        made.append(_sqlite(settings, hashing))
     if settings.stderr:
         made.append(StderrSink())
     return made
@@ -84,25 +81,4 @@ def _jsonl(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
     store = JsonlStore(
         settings.jsonl_path, hashing, max_bytes=settings.max_bytes, max_files=settings.max_files, durable=durable
     )
-    if durable:
-        return GroupSink(store)
-    return DirectSink(store) if settings.durability == "write" else BufferedSink(store)
-
-
-def _sqlite(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
-    from axolotl_server.audit.sqlite_store import SqliteStore
-
-    assert settings.sqlite_path is not None
-    store = SqliteStore(settings.sqlite_path, hashing, durable=settings.durability == "fsync")
-    # Commits are slow, so they run in a thread unless records are buffered anyway.
-    return BufferedSink(store) if settings.durability == "none" else GroupSink(store)
-
-
-def _random_ids() -> Callable[[], str]:
-    """Make IDs of 16 hexadecimal digits; random bytes are read for many at a time, which is cheaper."""
-
-    def draw() -> list[str]:
-        digits = os.urandom(_IDS_PER_READ * 8).hex()
-        return [digits[start : start + 16] for start in range(0, len(digits), 16)]
-
-    return chain.from_iterable(iter(draw, [])).__next__
+    return GroupSink(store) if durable else store

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.feature import Kind
 from axolotl_core.layers import ToolCall
-from axolotl_core.policies.audit import AuditRecord
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.task_engine import TaskRecord
-from axolotl_server.audit.records import timestamp
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.messages.request import Request
 

@@ -6,20 +6,20 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from axolotl_core.policies.audit import AuditRecord, IAuditSink, timestamp
 from axolotl_server.audit.chain import Chain, Hashing
 from axolotl_server.audit.log_files import LogLock, check_regular, previous_segments, segment_path, sync_directory
-from axolotl_server.audit.records import Record, encode_note, encode_record, timestamp
+from axolotl_server.audit.records import encode_note, encode_record
 from axolotl_server.audit.recovery import Recovered, Unfinished, recover
-from axolotl_server.audit.sinks import IRecordStore
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 
 
-class JsonlStore(IRecordStore):
+class JsonlStore(IAuditSink):
     """Appends records with one write each, so that a process that dies leaves whole lines.
 
-    A full file is renamed, and the next one continues the chain.
+    A full file is renamed, and the next one continues the chain. One thread at a time may use a store.
     """
 
     def __init__(
@@ -37,6 +37,10 @@ class JsonlStore(IRecordStore):
         self._lock: LogLock
 
     def open(self) -> None:
+        """Find the end of the chain, repair the damage of a crash, and record both.
+
+        Raises ConfigurationError if the log cannot be continued, and OSError if there is no access to it.
+        """
         check_regular(self._path)
         with ExitStack() as undo:
             self._lock = LogLock(self._path)
@@ -47,15 +51,19 @@ class JsonlStore(IRecordStore):
             self._resume(found)
             undo.pop_all()
 
-    def append(self, records: Sequence[Record]) -> None:
+    def write(self, record: AuditRecord) -> None:
+        self.append((record,))
+
+    def append(self, records: Sequence[AuditRecord]) -> None:
+        """Pass records to the operating system: all of them, or none if it raises an exception."""
         if self._size >= self._max_bytes:
             self._rotate()
-        # The usual group is one record. A Python function that C code calls, as in `map`, takes three times as long.
-        self._write([encode_record(records[0])] if len(records) == 1 else [*map(encode_record, records)])
+        self._write([encode_record(record) for record in records])
         for record in records:
             self._unfinished.note(record)
 
     def sync(self) -> None:
+        """Wait until everything appended is on disk."""
         _sync_data(self._descriptor)
 
     def close(self) -> None:
@@ -95,7 +103,7 @@ class JsonlStore(IRecordStore):
         chain, descriptor, written = self._chain, self._descriptor, 0
         seq, head = chain.seq, chain.head
         try:
-            data = chain.link(bodies[0]) if len(bodies) == 1 else b"".join(map(chain.link, bodies))
+            data = b"".join([chain.link(body) for body in bodies])
             written = os.write(descriptor, data)
             while written < len(data):
                 written += os.write(descriptor, data[written:])

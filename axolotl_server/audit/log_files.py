@@ -15,13 +15,12 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import read_link
 from axolotl_server.settings.policies import WORKER
 
-SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _MAX_START_BYTES: Final = 1024 * 1024
-_COMPANION: Final = re.compile(r".*(\.lock|\.torn-[0-9]+-[0-9]+|-wal|-shm|-journal)")
+_COMPANION: Final = re.compile(r".*(\.lock|\.torn-[0-9]+-[0-9]+)")
 """Files that lie next to a log."""
 _VERIFICATION_SECONDS: Final = 0.02
 """How long a verification may hold the lock of a log, at most."""
-OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Segment(NamedTuple):
@@ -85,7 +84,7 @@ def _is_log(path: Path) -> bool:
         return False
     with path.open("rb") as opened:
         start = opened.read(_MAX_START_BYTES)
-    return start.startswith(SQLITE_MAGIC) or read_link(start.partition(b"\n")[0]) is not None
+    return read_link(start.partition(b"\n")[0]) is not None
 
 
 def sync_directory(path: Path) -> None:
@@ -116,7 +115,7 @@ class LogLock:
 
     def __init__(self, path: Path) -> None:
         """Acquire the lock; raises ConfigurationError if another process holds it, OSError if there is no access."""
-        self._descriptor = os.open(_lock_path(path), OPEN_FLAGS, 0o600)
+        self._descriptor = os.open(_lock_path(path), _FLAGS, 0o600)
         if _is_locked(self._descriptor, fcntl.LOCK_EX):
             time.sleep(_VERIFICATION_SECONDS)
             if _is_locked(self._descriptor, fcntl.LOCK_EX):

@@ -1,17 +1,13 @@
 """Reading and verification of audit logs, line by line."""
 
-import os
-import sqlite3
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import GENESIS, Hashing, Link, read_link
-from axolotl_server.audit.log_files import SQLITE_MAGIC, is_in_use, previous_segments
+from axolotl_server.audit.log_files import is_in_use, previous_segments
 from axolotl_server.audit.recovery import Start, Unfinished, read_summary
 
 _MAX_LINE_BYTES: Final = 32 * 1024 * 1024
@@ -27,53 +23,10 @@ class LogLine(NamedTuple):
 
 
 def lines_of(path: Path) -> Iterator[LogLine]:
-    """Read a log from its beginning; raises OSError or sqlite3.Error if it cannot be read."""
-    if _is_sqlite(path):
-        yield from _rows(path)
-        return
+    """Read a log from its beginning; raises OSError if it cannot be read."""
     for opened, name in _files(path):
         with opened:
             yield from _lines(opened, name)
-
-
-def last_matches(path: Path, count: int, matches: Callable[[bytes], bool]) -> list[bytes]:
-    """Read a log from its beginning, and return the last lines that match."""
-    return list(deque((line.text for line in lines_of(path) if line.whole and matches(line.text)), count))
-
-
-def last_lines(path: Path, count: int) -> list[bytes]:
-    """Read the end of a log, oldest line first; raises OSError or sqlite3.Error if it cannot be read."""
-    if _is_sqlite(path):
-        with closing(_connect(path)) as database:
-            rows = database.execute("SELECT line FROM records ORDER BY seq DESC LIMIT ?", (count,)).fetchall()
-        return [row[0].encode() for row in reversed(rows)]
-    found: list[bytes] = []
-    for file in (path, *(segment.path for segment in reversed(previous_segments(path)))):
-        if len(found) >= count:
-            break
-        with file.open("rb") as opened:
-            ends = deque((line.text for line in _lines(opened, file.name) if line.whole), count - len(found))
-        found = [*ends, *found]
-    return found
-
-
-def follow(path: Path, seq: int, pause: Callable[[], object]) -> Iterator[bytes]:
-    """Yield the lines after a record as they are written, endlessly; `pause` is called when there is none.
-
-    Raises OSError or sqlite3.Error if the log cannot be read.
-    """
-    for line in _new_rows(path, seq, pause) if _is_sqlite(path) else _new_lines(path, pause):
-        link = read_link(line)
-        if link is not None and link.seq > seq:
-            seq = link.seq
-            yield line
-
-
-def _is_sqlite(path: Path) -> bool:
-    if not path.exists() and previous_segments(path):
-        return False  # a process died between two files
-    with path.open("rb") as opened:
-        return opened.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def _files(path: Path) -> Iterator[tuple[BinaryIO, str]]:
@@ -83,8 +36,8 @@ def _files(path: Path) -> Iterator[tuple[BinaryIO, str]]:
         current = path.open("rb") if path.exists() else None
         waiting = [segment for segment in previous_segments(path) if segment.first > done]
         if not waiting:
-            if current is not None:
-                yield current, path.name
+            if current is not None or not done:  # without any file, opening it says so
+                yield current or path.open("rb"), path.name
             return
         if current is not None:
             current.close()
@@ -97,52 +50,6 @@ def _lines(opened: BinaryIO, name: str) -> Iterator[LogLine]:
     while line := opened.readline(_MAX_LINE_BYTES):
         number += 1
         yield LogLine(f"{name}, line {number}", line.removesuffix(b"\n"), line.endswith(b"\n"))
-
-
-def _rows(path: Path) -> Iterator[LogLine]:
-    with closing(_connect(path)) as database:
-        for seq, line in database.execute("SELECT seq, line FROM records ORDER BY seq"):
-            yield LogLine(f"{path.name}, row {seq}", str(line).encode())
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-
-
-def _new_rows(path: Path, seq: int, pause: Callable[[], object]) -> Iterator[bytes]:
-    with closing(_connect(path)) as database:
-        while True:
-            rows = database.execute("SELECT seq, line FROM records WHERE seq > ? ORDER BY seq", (seq,)).fetchall()
-            yield from (line.encode() for _, line in rows)
-            if rows:
-                seq = rows[-1][0]
-            else:
-                pause()
-
-
-def _new_lines(path: Path, pause: Callable[[], object]) -> Iterator[bytes]:
-    """Read the current file, then the next one when it appears."""
-    while True:
-        with path.open("rb") as opened:
-            rest = b""
-            while True:
-                moved = not _is_at(path, opened)
-                while line := opened.readline():
-                    rest += line
-                    if line.endswith(b"\n"):
-                        yield rest[:-1]
-                        rest = b""
-                if moved:
-                    break
-                pause()
-
-
-def _is_at(path: Path, opened: BinaryIO) -> bool:
-    try:
-        there = path.stat()
-    except FileNotFoundError:
-        return True  # the next file is about to be created
-    return os.path.samestat(there, os.fstat(opened.fileno()))
 
 
 FaultKind: TypeAlias = Literal["changed", "removed", "reordered", "repeated", "torn"]
@@ -186,8 +93,7 @@ class VerificationReport:
 def verify(path: Path, key: str | None = None, anchor: Anchor | None = None) -> VerificationReport:
     """Verify a log up to its first fault.
 
-    Raises ConfigurationError if it was written with a key and none is given, and OSError or sqlite3.Error if it cannot
-    be read.
+    Raises ConfigurationError if it was written with a key and none is given, and OSError if it cannot be read.
     """
     was_there = path.exists()
     report = _Verification(Hashing(key), anchor).run(lines_of(path))

@@ -13,10 +13,10 @@ import msgspec
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.feature import Kind
-from axolotl_core.policies.audit import AuditRecord
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_server.audit.chain import RECORD_START, Chain, Hash, read_link
 from axolotl_server.audit.log_files import check_regular, previous_segments
-from axolotl_server.audit.records import Record, plain_record, timestamp, without_surrogates
+from axolotl_server.audit.records import without_surrogates
 
 
 class Start(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,7 +65,7 @@ def read_summary(line: bytes) -> RecordSummary:
         return _EMPTY
 
 
-class Unfinished(dict[str, Start | Record]):
+class Unfinished(dict[str, Start | AuditRecord]):
     """Calls that began and did not end, by their IDs: their starts, or the records of these."""
 
     def update_from(self, line: RecordSummary) -> None:
@@ -79,7 +79,7 @@ class Unfinished(dict[str, Start | Record]):
         elif line.event == "end":
             self.pop(line.call_id, None)
 
-    def note(self, record: Record) -> None:
+    def note(self, record: AuditRecord) -> None:
         """Apply a record that was just written, without reading its line."""
         call_id, event = record.call_id, record.event
         if call_id is None:
@@ -91,7 +91,7 @@ class Unfinished(dict[str, Start | Record]):
 
     def starts(self) -> list[Start]:
         """Return the starts of the calls."""
-        return [one if isinstance(one, Start) else _start_of(plain_record(one)) for one in self.values()]
+        return [one if isinstance(one, Start) else _start_of(one) for one in self.values()]
 
     def readable(self) -> list[Start]:
         """Return the calls as a line can hold them: without lone surrogates, which UTF-8 cannot encode."""

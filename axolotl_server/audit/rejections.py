@@ -4,8 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from axolotl_core.policies.audit import AuditRecord
-from axolotl_server.audit.records import timestamp
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_server.audit.trail import AuditTrail
 
 _WINDOW_SECONDS: Final = 60.0

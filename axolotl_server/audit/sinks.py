@@ -1,55 +1,27 @@
-"""Audit sinks of the server: standard error, direct, buffered, and group commit in a thread."""
+"""Audit sinks of the server: standard error, and group commit in a thread."""
 
 import asyncio
 import logging
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from axolotl_core.policies.audit import IAuditSink
-from axolotl_server.audit.records import Record, encode_record
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
+from axolotl_server.audit.records import encode_record
 
-
-class IRecordStore(ABC):
-    """Stores records in a chain; used by one thread at a time."""
-
-    @abstractmethod
-    def open(self) -> None:
-        """Find the end of the chain, repair the damage of a crash, and record both.
-
-        Raises ConfigurationError if the log cannot be continued, and OSError if there is no access to it.
-        """
-
-    @abstractmethod
-    def append(self, records: Sequence[Record]) -> None:
-        """Pass records to the operating system: all of them, or none if it raises an exception."""
-
-    @abstractmethod
-    def sync(self) -> None:
-        """Wait until everything appended is on disk."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Record that the log was closed, and release it."""
-
-
-class IRecordSink(IAuditSink):
-    """A sink of the server, which also takes records that are not in the form for sinks of the container."""
-
-    @abstractmethod
-    def write(self, record: Record) -> Awaitable[None] | None: ...
+if TYPE_CHECKING:
+    from axolotl_server.audit.jsonl_store import JsonlStore
 
 
 _STDERR: Final = 2
 
 
-class StderrSink(IRecordSink):
+class StderrSink(IAuditSink):
     """Writes one line per record, without a chain: earlier lines cannot be read back."""
 
-    def write(self, record: Record) -> None:
+    def write(self, record: AuditRecord) -> None:
         line = encode_record(record) + b"\n"
         while line:
             line = line[os.write(_STDERR, line) :]
@@ -59,101 +31,21 @@ class StderrSink(IRecordSink):
 
 
 _log: Final = logging.getLogger("axolotl")
-
-
-class DirectSink(IRecordSink):
-    """Passes each record to the operating system at once, so that it survives a crash of the process."""
-
-    def __init__(self, store: IRecordStore) -> None:
-        self._store = store
-
-    def write(self, record: Record) -> None:
-        self._store.append((record,))
-
-    def open(self) -> None:
-        self._store.open()
-
-    def close(self) -> None:
-        self._store.close()
-
-    def __str__(self) -> str:
-        return str(self._store)
-
-
-class BufferedSink(IRecordSink):
-    """Buffers records for half a second, or until there are enough for a write.
-
-    Records that cannot be written stay in the buffer; when it is full, further records are refused.
-    """
-
-    def __init__(
-        self, store: IRecordStore, *, delay_seconds: float = 0.5, batch_size: int = 128, capacity: int = 1024
-    ) -> None:
-        self._store = store
-        self._delay_seconds = delay_seconds
-        self._batch_size = batch_size
-        self._capacity = capacity
-        self._buffer: list[Record] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._failing = False
-
-    def open(self) -> None:
-        self._store.open()
-
-    def write(self, record: Record) -> None:
-        if len(self._buffer) >= self._capacity:
-            self._append()
-        self._buffer.append(record)
-        if len(self._buffer) >= self._batch_size and not self._failing:
-            self._try_append()
-        if self._buffer and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._on_timer)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._buffer:
-            self._try_append()
-        self._store.close()
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._try_append()
-        if self._buffer:
-            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._on_timer)
-
-    def _try_append(self) -> None:
-        try:
-            self._append()
-        except Exception as error:
-            if not self._failing:
-                _log.error("%s cannot be written, records are buffered: %s", self, error)
-            self._failing = True
-
-    def _append(self) -> None:
-        self._store.append(self._buffer)
-        self._buffer.clear()
-        self._failing = False
-
-    def __str__(self) -> str:
-        return str(self._store)
-
-
 _CLOSE_SECONDS: Final = 5.0
 
 
 class _QueuedRecord(NamedTuple):
-    record: Record
+    record: AuditRecord
     stored: asyncio.Future[None]
 
 
-class GroupSink(IRecordSink):
+class GroupSink(IAuditSink):
     """Writes records in a thread; all records that arrive during a write share the next one, and its wait for the disk.
 
     Only the calls whose records are being written wait. If `capacity` records wait, further calls wait for room.
     """
 
-    def __init__(self, store: IRecordStore, *, capacity: int = 1024) -> None:
+    def __init__(self, store: "JsonlStore", *, capacity: int = 1024) -> None:
         self._store = store
         self._capacity = capacity
         self._changed = threading.Condition()
@@ -168,7 +60,7 @@ class GroupSink(IRecordSink):
         self._thread = threading.Thread(target=self._work, name="axolotl-audit", daemon=True)
         self._thread.start()
 
-    def write(self, record: Record) -> Awaitable[None]:
+    def write(self, record: AuditRecord) -> Awaitable[None]:
         if self._closing:
             raise RuntimeError("the audit log is closed")
         if len(self._queue) >= self._capacity:
@@ -195,7 +87,7 @@ class GroupSink(IRecordSink):
                 return
         self._store.close()
 
-    async def _write_later(self, record: Record) -> None:
+    async def _write_later(self, record: AuditRecord) -> None:
         while len(self._queue) >= self._capacity:
             room = asyncio.get_running_loop().create_future()
             self._room.append(room)
@@ -219,7 +111,7 @@ class GroupSink(IRecordSink):
             self._busy = bool(group)
             return group
 
-    def _store_group(self, records: list[Record]) -> Exception | None:
+    def _store_group(self, records: list[AuditRecord]) -> Exception | None:
         try:
             self._store.append(records)
             self._store.sync()

@@ -9,9 +9,8 @@ from time import monotonic
 from typing import Any, Final
 
 from axolotl_core.errors import ConfigurationError, Refused, ToolError
-from axolotl_core.policies.audit import AuditRecord, IAuditSink
-from axolotl_server.audit.records import Record, plain_record, timestamp
-from axolotl_server.audit.sinks import IRecordSink
+from axolotl_core.policies.audit import AuditRecord, IAuditSink, timestamp
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.settings.policies import OnFailure
 
@@ -29,7 +28,7 @@ class RetryingSink:
         self._retry_at = float("-inf")
         self._unreported = 0
         self._outages = OutageLog(str(self), "audit records lost", level=logging.ERROR, clock=clock)
-        self.write = sink.write if isinstance(sink, IRecordSink) else _plainly(sink)
+        self.write = sink.write
         self.ready = False
         """Whether it is open and works; `prepare` may open it."""
         self.broken = False
@@ -79,7 +78,7 @@ class RetryingSink:
         self._retry_at = self._clock() + self._retry_seconds
         self._outages.failed(f"{type(error).__name__}: {error}", effects=0)
 
-    async def resume(self, record: Record | None) -> None:
+    async def resume(self, record: AuditRecord | None) -> None:
         """Try a broken sink: record how many records it lost, then store the current one, if any."""
         self.open()
         await self._record_losses()
@@ -105,11 +104,6 @@ class RetryingSink:
     def __str__(self) -> str:
         sink = self._sink
         return type(sink).__name__ if type(sink).__str__ is object.__str__ else str(sink)
-
-
-def _plainly(sink: IAuditSink) -> Callable[[Record], Awaitable[None] | None]:
-    """Write to a sink of the container, which knows nothing of the server's form of records."""
-    return lambda record: sink.write(plain_record(record))
 
 
 async def _ignore_refusal(storing: Awaitable[None]) -> None:
@@ -186,7 +180,7 @@ class AuditTrail:
                 return self._readmit()
         return None
 
-    def write(self, record: Record) -> Awaitable[None] | None:
+    def write(self, record: AuditRecord) -> Awaitable[None] | None:
         """Give a record to all sinks: returns None if it is stored, otherwise an awaitable that ends when it is.
 
         Raises ToolError, also from the awaitable, if it could not be stored and the call must fail because of that.
@@ -212,7 +206,7 @@ class AuditTrail:
             self._fail_call(record)
         return None
 
-    def write_at_once(self, record: Record) -> None:
+    def write_at_once(self, record: AuditRecord) -> None:
         """Give a record to all sinks and block for a moment until it is stored; a failure is counted and logged."""
         self.flush()  # so that there is room
         for sink in self._sinks:
@@ -228,7 +222,7 @@ class AuditTrail:
                     self._start_storing(sink, storing)
         self.flush()
 
-    def write_in_background(self, record: Record) -> None:
+    def write_in_background(self, record: AuditRecord) -> None:
         """Give a record that belongs to no call to all sinks; a failure is counted and logged."""
         with suppress(ToolError):
             storing = self.write(record)
@@ -249,7 +243,7 @@ class AuditTrail:
                 raise self._refusal()
 
     async def _finish(
-        self, pending: Sequence[tuple[RetryingSink, Awaitable[None]]], stored: bool, record: Record
+        self, pending: Sequence[tuple[RetryingSink, Awaitable[None]]], stored: bool, record: AuditRecord
     ) -> None:
         """Wait for the sinks that need time; they go on if the call is cancelled in the meantime."""
         tasks = [self._start_storing(sink, storing) for sink, storing in pending]
@@ -273,7 +267,7 @@ class AuditTrail:
             return False
         return True
 
-    def _fail_call(self, record: Record) -> None:
+    def _fail_call(self, record: AuditRecord) -> None:
         """Let the call fail whose record was not stored, unless failures are `open`."""
         if not self._fails_closed:
             return
@@ -281,13 +275,13 @@ class AuditTrail:
             raise self._refusal()
         raise ToolError(
             "The call was executed but could not be recorded, so its result is withheld",
-            meta={"reason": "audit_failed"},
+            meta=own_meta(reason="audit_failed"),
         )
 
     def _refusal(self) -> Refused:
         return Refused(
             "The call was not executed, because it could not be recorded; try again",
-            meta={"reason": "audit_unavailable", "retryAfterMs": round(self._retry_seconds * 1000)},
+            meta=own_meta(reason="audit_unavailable", retryAfterMs=round(self._retry_seconds * 1000)),
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
@@ -20,9 +20,6 @@ from axolotl_server.authentication.gate import (
 )
 from axolotl_server.settings.authentication import AuthSettings
 
-if TYPE_CHECKING:
-    from axolotl_server.authentication.jwt_verifier import IKeys
-
 Ping: TypeAlias = Callable[[], Awaitable[None]]
 _KEYS_CACHE_SECONDS: Final = 3600.0
 """How long public keys are cached."""
@@ -30,26 +27,21 @@ _SIGNATURE_CACHE_SECONDS: Final = 300.0
 _INTROSPECTION_CACHE_SECONDS: Final = 10.0
 
 
-class MadeGate(NamedTuple):
-    """A gate and the function that closes it."""
-
-    gate: BearerGate
-    ping: Ping | None
-    """Checks that the keys of the issuers can be loaded; None if there are none to load."""
-    depends_on_others: bool
-    """Whether verification needs a service that cannot be tried without a token."""
-    close: Callable[[], Awaitable[None]]
+async def _close_nothing() -> None:
+    pass
 
 
 class MadeVerifier(NamedTuple):
     """A verifier of tokens and the function that closes it."""
 
     verifier: ITokenVerifier | None
-    cache_seconds: float
+    cache_seconds: float = _SIGNATURE_CACHE_SECONDS
     """How long its answers are cached unless auth.token_cache_seconds is set."""
-    close: Callable[[], Awaitable[None]]
+    close: Callable[[], Awaitable[None]] = _close_nothing
     ping: Ping | None = None
+    """Checks that the keys of the issuers can be loaded; None if there are none to load."""
     depends_on_others: bool = False
+    """Whether verification needs a service that cannot be tried without a token."""
 
 
 def make_gate(
@@ -57,8 +49,11 @@ def make_gate(
     given: ITokenVerifier | None,
     addresses: ClientAddresses | None = None,
     on_rejected: OnRejected | None = None,
-) -> MadeGate:
-    """Make the gate; raises ConfigurationError if there is no verifier, if there are two, or if an extra is missing."""
+) -> tuple[BearerGate, MadeVerifier]:
+    """Make the gate and its verifier.
+
+    Raises ConfigurationError if there is no verifier, if there are two, or if an extra is missing.
+    """
     made = make_verifier(settings, given)
     verifier = ApiKeyVerifier(settings.api_keys, made.verifier) if settings.api_keys else made.verifier
     if verifier is None:
@@ -76,7 +71,7 @@ def make_gate(
         addresses=addresses,
         on_rejected=on_rejected,
     )
-    return MadeGate(gate, made.ping, made.depends_on_others, made.close)
+    return gate, made
 
 
 def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -> MadeVerifier:
@@ -87,7 +82,7 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
                 "There are two verifiers: the container's role token_verifier, and auth.issuers or "
                 "auth.introspection_url in the settings; keep one"
             )
-        return MadeVerifier(given, 0.0, _close_nothing, depends_on_others=True)
+        return MadeVerifier(given, cache_seconds=0.0, depends_on_others=True)
     try:
         if settings.introspection_url is not None:
             return _introspection(settings)
@@ -97,7 +92,7 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
         if error.name != "jwt":
             raise
         raise ConfigurationError.missing_extra("Setting auth.issuers", "auth") from None
-    return MadeVerifier(None, _SIGNATURE_CACHE_SECONDS, _close_nothing)
+    return MadeVerifier(None)
 
 
 def _introspection(settings: AuthSettings) -> MadeVerifier:
@@ -113,30 +108,16 @@ def _signatures(settings: AuthSettings) -> MadeVerifier:
 
     if settings.hmac_secret is not None:
         secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
-        return MadeVerifier(
-            JwtVerifier(settings, {settings.issuers[0]: secret}), _SIGNATURE_CACHE_SECONDS, _close_nothing
-        )
-    keys, close = _public_keys(settings)
-    verifier = JwtVerifier(settings, keys)
-
-    async def close_all() -> None:
-        await verifier.close()
-        await close()
-
-    return MadeVerifier(verifier, _SIGNATURE_CACHE_SECONDS, close_all, verifier.ping)
-
-
-def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[], Awaitable[None]]]":
+        return MadeVerifier(JwtVerifier(settings, {settings.issuers[0]: secret}))
     from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileKeys, KeySet, UrlKeys
 
     ages = _KEYS_CACHE_SECONDS, settings.jwks_refresh_seconds
     if settings.jwks is not None and "://" not in settings.jwks:
-        return {settings.issuers[0]: KeySet(FileKeys(Path(settings.jwks)), *ages)}, _close_nothing
-    fetcher = HttpFetcher(settings.timeout_seconds)
-    if settings.jwks is not None:
-        return {settings.issuers[0]: KeySet(UrlKeys(fetcher, settings.jwks), *ages)}, fetcher.close
-    return {issuer: KeySet(DiscoveredKeys(fetcher, issuer), *ages) for issuer in settings.issuers}, fetcher.close
-
-
-async def _close_nothing() -> None:
-    pass
+        verifier = JwtVerifier(settings, {settings.issuers[0]: KeySet(FileKeys(Path(settings.jwks)), *ages)})
+        return MadeVerifier(verifier, close=verifier.close, ping=verifier.ping)
+    fetcher, url = HttpFetcher(settings.timeout_seconds), settings.jwks
+    sources = {
+        issuer: DiscoveredKeys(fetcher, issuer) if url is None else UrlKeys(fetcher, url) for issuer in settings.issuers
+    }
+    verifier = JwtVerifier(settings, {issuer: KeySet(source, *ages) for issuer, source in sources.items()}, fetcher)
+    return MadeVerifier(verifier, close=verifier.close, ping=verifier.ping)

@@ -10,6 +10,33 @@ from axolotl_server.urls import canonical
 
 _MAX_CHARACTERS: Final = 1000
 _MAX_WORDS: Final = 1000
+_ACCESS_TOKEN_TYPES: Final = frozenset({"at+jwt", "application/at+jwt"})
+_PLAIN_TYPES: Final = frozenset({"jwt", "application/jwt"})
+_ACCESS_TOKEN_USES: Final = frozenset({"access", "bearer"})
+"""Values of `typ` and `token_use` in the claims of access tokens, of Keycloak and Cognito."""
+_OTHER_TOKEN_USES: Final = frozenset({"id", "refresh", "offline", "logout"})
+"""The same for tokens that are not access tokens."""
+_ID_TOKEN_CLAIMS: Final = frozenset({"at_hash", "c_hash"})
+
+
+def check_kind(claims: Mapping[str, Any], kind: Any = None) -> None:
+    """Check that a token of a type is an access token that anyone may use who has it; raises InvalidToken if not.
+
+    An access token has the type `at+jwt` (RFC 9068). Many issuers send `JWT` or nothing; then the claims must not be
+    those of an ID token, a refresh token or a logout token. The older ones of Keycloak put a `nonce` into all tokens.
+    """
+    if claims.get("cnf") is not None:
+        raise InvalidToken("the token is bound to a key (cnf), which this server cannot check: send one without cnf")
+    if isinstance(kind, str) and kind.lower() in _ACCESS_TOKEN_TYPES:
+        return
+    if kind is not None and not (isinstance(kind, str) and kind.lower() in _PLAIN_TYPES):
+        raise InvalidToken("the type of the token is not that of an access token")
+    uses = {str(claims.get(name)).lower() for name in ("typ", "token_use")}
+    is_id_token = "nonce" in claims and uses.isdisjoint(_ACCESS_TOKEN_USES)
+    if is_id_token or not uses.isdisjoint(_OTHER_TOKEN_USES) or not _ID_TOKEN_CLAIMS.isdisjoint(claims):
+        raise InvalidToken("the token is an ID token or a refresh token: send an access token")
+    if "events" in claims:
+        raise InvalidToken("the token is a logout token or another report of events: send an access token")
 
 
 class ClaimReader:

@@ -305,18 +305,14 @@ class BearerGate:
         """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails."""
         if credentials is None:
             raise self._challenges.no_token()
-        known = self.known(credentials)
-        if known is not None:
-            return known
         if len(credentials) > _MAX_HEADER_BYTES:
             address = self._addresses.find(client, headers)
             refusal = self._challenges.invalid_token("the token is too long")
             raise self._reject(refusal, "the token is too long", address)
+        known = self._cache.get(_digest(credentials))
+        if known is not None:
+            return known
         return await self._verify(credentials, self._addresses.find(client, headers))
-
-    def known(self, credentials: bytes) -> Principal | None:
-        """Return the principal of an Authorization header that was accepted recently."""
-        return None if len(credentials) > _MAX_HEADER_BYTES else self._cache.get(_digest(credentials))
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Make the refusal of a request whose token lacks scopes."""

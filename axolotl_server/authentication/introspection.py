@@ -12,7 +12,7 @@ from urllib.parse import quote
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authentication.claims import ClaimReader
+from axolotl_server.authentication.claims import ClaimReader, check_kind
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
 from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS, token_sender
 from axolotl_server.settings.authentication import AuthSettings
@@ -197,6 +197,7 @@ class IntrospectionVerifier(ITokenVerifier):
         if answer.get("active") is not True:
             raise InvalidToken("the issuer does not know the token, or no longer accepts it")
         self._check_times(answer)
+        check_kind(answer)
         issuer = answer.get("iss", self._url)
         if not isinstance(issuer, str) or ("iss" in answer and self._issuers and issuer not in self._issuers):
             raise InvalidToken("the issuer of the token is not accepted")

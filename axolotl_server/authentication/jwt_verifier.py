@@ -15,7 +15,8 @@ from jwt.exceptions import (
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authentication.claims import ClaimReader
+from axolotl_server.authentication.claims import ClaimReader, check_kind
+from axolotl_server.authentication.fetcher import HttpFetcher
 from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS
 from axolotl_server.settings.authentication import AuthSettings
 
@@ -28,29 +29,6 @@ _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
     (PyJWTError, "the token is not a valid JWT"),
 )
 """Texts of our own for clients, because the library's may contain the token."""
-
-
-_ACCESS_TOKEN_TYPES: Final = frozenset({"at+jwt", "application/at+jwt"})
-_PLAIN_TYPES: Final = frozenset({"jwt", "application/jwt"})
-_OTHER_TOKEN_USES: Final = frozenset({"id", "refresh", "offline", "logout"})
-"""Values of `typ` and `token_use` in the claims of tokens that are not access tokens, of Keycloak and Cognito."""
-_ID_TOKEN_CLAIMS: Final = frozenset({"at_hash", "c_hash"})
-
-
-def _check_type(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
-    """Check that a token is an access token, as far as it says so; raises InvalidToken if it is another kind.
-
-    An access token has the type `at+jwt` (RFC 9068). Many issuers send `JWT` or nothing; then the claims must not be
-    those of an ID token or a refresh token.
-    """
-    kind = header.get("typ")
-    if isinstance(kind, str) and kind.lower() in _ACCESS_TOKEN_TYPES:
-        return
-    if kind is not None and not (isinstance(kind, str) and kind.lower() in _PLAIN_TYPES):
-        raise InvalidToken("the type of the token is not that of an access token")
-    uses = {str(claims.get(name)).lower() for name in ("typ", "token_use")}
-    if not uses.isdisjoint(_OTHER_TOKEN_USES) or not _ID_TOKEN_CLAIMS.isdisjoint(claims):
-        raise InvalidToken("the token is an ID token or a refresh token: send an access token")
 
 
 class IKeys(Protocol):
@@ -88,9 +66,10 @@ class SharedSecret:
 class JwtVerifier(ITokenVerifier):
     """Verifies signature, issuer, audience and lifetime; where a key is found never depends on the token."""
 
-    def __init__(self, settings: AuthSettings, keys: Mapping[str, IKeys]) -> None:
-        """Take the settings, and the keys by issuer."""
+    def __init__(self, settings: AuthSettings, keys: Mapping[str, IKeys], fetcher: HttpFetcher | None = None) -> None:
+        """Take the settings, the keys by issuer, and what loads them."""
         self._keys = keys
+        self._fetcher = fetcher
         self._claims = ClaimReader(settings)
         self._algorithms = settings.signing_algorithms
         self._skew_seconds = CLOCK_SKEW_SECONDS
@@ -111,7 +90,7 @@ class JwtVerifier(ITokenVerifier):
         except PyJWTError as error:
             reason = next(text for kind, text in _REASONS if isinstance(error, kind))
             raise InvalidToken(reason) from None
-        _check_type(header, claims)
+        check_kind(claims, header.get("typ"))
         self._claims.check_audience(claims)
         return self._claims.principal(claims, issuer)
 
@@ -124,6 +103,8 @@ class JwtVerifier(ITokenVerifier):
         """Close all sources of keys."""
         for keys in self._keys.values():
             await keys.close()
+        if self._fetcher is not None:
+            await self._fetcher.close()
 
     def _read_unverified(self, token: str, header: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Read the issuer, the key ID and the algorithm, which choose a key; none of them is proven yet."""

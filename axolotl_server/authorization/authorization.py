@@ -21,6 +21,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.features.completion import CompletionFeature
 from axolotl_server.lifecycle.time_limit import answer_within
@@ -65,8 +66,6 @@ Denial: TypeAlias = Forbidden | ProtocolError
 TIMEOUT_SECONDS: Final = 2.0
 """How long a custom authorizer may take. No answer means deny."""
 _MAX_CONCURRENT_DECISIONS: Final = 32
-MAX_REMEMBERED: Final = 4096
-"""How many decisions of the rules are remembered; then all are dropped."""
 
 
 class GuardVerdict(NamedTuple):
@@ -75,16 +74,6 @@ class GuardVerdict(NamedTuple):
     spec: FeatureSpec
     denial: Denial | None
     """The error that the request ends with; None if it may pass."""
-
-
-class _Remembered(NamedTuple):
-    """A decision of the rules on one principal and one feature."""
-
-    principal: Principal
-    """Kept, so that no other principal gets its identity."""
-    decision: Decision
-    passed: GuardVerdict
-    """The verdict of the guard if the decision allows access."""
 
 
 class MissingScopes(Decision, frozen=True):
@@ -108,8 +97,6 @@ class Authorization:
         self.hides_denied: Final = settings.denied_as == "not_found"
         """Whether a denied feature looks like one that does not exist."""
         self._authorizer = BoundedAuthorizer(authorizer, TIMEOUT_SECONDS)
-        self._remembered: dict[tuple[int, FeatureSpec], _Remembered] = {}
-        """Decisions of the rules, by the identity of the principal: its claims cannot be hashed."""
 
     def restricts(self, spec: FeatureSpec) -> bool:
         """Tell whether some principal could be denied a feature."""
@@ -120,11 +107,9 @@ class Authorization:
 
         A tool may change its scopes at any time, so they are compared with every call.
         """
-        known = self._remembered.get((id(principal), spec)) or self._judge(principal, spec)
-        if known.decision.allowed is not True:
-            return None
-        scopes = spec.feature.scopes
-        return known.passed if not scopes or principal.scopes.issuperset(scopes) else None
+        assert self.policy is not None
+        decision = _within_scopes(self.policy.judge(principal, spec), principal, spec)
+        return GuardVerdict(spec, None) if decision.allowed is True else None
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
         """Decide whether a principal may use a feature; if the authorizer fails, it may not.
@@ -132,7 +117,7 @@ class Authorization:
         The authorizer is always asked, so that all decisions take the same time. Then the scopes of the feature count.
         """
         if self.policy is not None:
-            decision = (self._remembered.get((id(principal), spec)) or self._judge(principal, spec)).decision
+            decision = self.policy.judge(principal, spec)
         else:
             decision = await self._authorizer.decide(principal, spec)
         return _within_scopes(decision, principal, spec)
@@ -140,7 +125,6 @@ class Authorization:
     async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
         """Decide on several features, or raise InternalError if the authorizer failed for one of them."""
         if self.policy is not None:
-            # Not remembered: a long list would take the place of decisions on calls.
             judge = self.policy.judge
             return [_within_scopes(judge(principal, spec), principal, spec).allowed for spec in specs]
         decisions: list[Decision] = []
@@ -166,16 +150,6 @@ class Authorization:
             denial = None if decision.allowed is True else self._denial(call, spec, decision)
         if denial is not None:
             raise denial
-
-    def _judge(self, principal: Principal, spec: FeatureSpec) -> _Remembered:
-        """Apply the rules of the settings, and remember the decision if the principal cannot change."""
-        assert self.policy is not None
-        known = _Remembered(principal, self.policy.judge(principal, spec), GuardVerdict(spec, None))
-        if type(principal) is Principal and type(principal.roles) is type(principal.scopes) is frozenset:
-            if len(self._remembered) >= MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[id(principal), spec] = known
-        return known
 
     def _denial(self, call: ToolCall, spec: FeatureSpec, decision: Decision) -> Denial:
         return with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
@@ -205,10 +179,10 @@ def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
     """Make the error for a denial; it does not tell the reason."""
     what = f"{spec.kind.title()} {spec.name}"
     if isinstance(decision, Undecided):
-        meta = {"reason": "forbidden", "reference": decision.reference}
+        meta = own_meta(reason="forbidden", reference=decision.reference)
         text = f"{what} is forbidden, because the authorizer failed. Reference: {decision.reference}"
         return with_decision(Forbidden(text, meta=meta), decision)
-    return with_decision(Forbidden(f"{what} is forbidden for you", meta={"reason": "forbidden"}), decision)
+    return with_decision(Forbidden(f"{what} is forbidden for you", meta=own_meta(reason="forbidden")), decision)
 
 
 def subject_of(spec: FeatureSpec) -> FeatureSpec:

@@ -14,6 +14,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import with_decision
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import encode
 from axolotl_server.authorization.authorization import (
     Authorization,
@@ -28,7 +29,9 @@ from axolotl_server.calls.feature_method import FeatureMethod, RequestTarget
 from axolotl_server.eras.era import Method, Methods
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.resources import ResourceMethods
+from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.layers.authorization import AuthorizationLayer
+from axolotl_server.messages.connection import Audience, IRunning
 from axolotl_server.messages.request import Request
 
 _RUNS_NOTHING: Final = "resources/subscribe"
@@ -82,7 +85,7 @@ class Guard:
     ) -> bytes | None:
         """Ask for a decision, and run the method or end the request with an error."""
         if self._authorization.is_async:
-            waiting = _WaitingRequest()
+            waiting = _WaitingRequest(request.exchange.principal, spec)
             with _registered(waiting, request):
                 denial = await self._decide(feature_method, spec, request)
             if waiting.reason is not None:
@@ -114,7 +117,7 @@ class Guard:
         Where a decision takes time, one is made anyway: the time must not tell a denied feature from a missing one.
         """
         other = self._any_spec() if self._authorization.is_async else None
-        waiting = _WaitingRequest()
+        waiting = _WaitingRequest(request.exchange.principal, None)
         with _registered(waiting, request):
             error = await feature_method.not_found(request)
             if other is not None:
@@ -137,7 +140,7 @@ class Guard:
         except ToolError as error:
             if spec.kind == "tool":
                 return encode_error(error.message, error.meta, request)
-            raise InternalError(error.message, data=error.meta) from None
+            raise InternalError(error.message, data=error_data(error.meta)) from None
 
 
 async def _pass_layers(target: RequestTarget, request: Request) -> None:
@@ -164,7 +167,9 @@ def _registered(waiting: "_WaitingRequest", request: Request) -> AbstractContext
 class _WaitingRequest:
     """A request that waits for the decision of the authorizer."""
 
-    def __init__(self) -> None:
+    def __init__(self, principal: Principal, spec: FeatureSpec | None) -> None:
+        self.principal = principal
+        self.spec = spec
         self.reason: CancelReason | None = None
 
     def stop(self, reason: CancelReason) -> None:
@@ -180,15 +185,19 @@ class _WaitingRequest:
 
 
 class StreamGuard:
-    """Decides who may resume a stream, by a mark that is part of its ID.
+    """Decides who may resume a stream, hear a task, and cancel or answer a request of the same session.
 
-    A stream is marked with the feature of its request, which whoever resumes it must be allowed to use then. One that
-    is not about one feature, or began before that was known, is marked with the scopes and roles of its caller.
+    The ID of a stream has a mark: the feature of its request, which whoever resumes it must be allowed to use then. A
+    stream that is not about one feature, or began before that was known, is marked with the scopes and roles of its
+    caller.
     """
 
-    def __init__(self, authorization: Authorization, catalogues: Sequence[Catalogue[Any, Any]]) -> None:
+    def __init__(
+        self, authorization: Authorization, tools: ToolCatalogue, others: Sequence[Catalogue[Any, Any]]
+    ) -> None:
         self._authorization = authorization
-        self._catalogues = catalogues
+        self._tools = tools
+        self._catalogues = (tools, *others)
 
     def mark(self, principal: Principal, subject: FeatureSpec | None) -> str:
         """Return the mark of a stream for a message of a principal."""
@@ -203,6 +212,25 @@ class StreamGuard:
         bindings = (binding for catalogue in self._catalogues for binding in catalogue.bindings())
         subject = next((one.spec for one in bindings if self.mark(principal, one.spec) == mark), None)
         return subject is not None and (await self._authorization.decide(principal, subject)).allowed is True
+
+    async def may_control(self, running: IRunning, principal: Principal) -> bool:
+        """Tell whether a principal may cancel a request and answer its questions: it needs access to its feature.
+
+        For a request that is not about one feature, it must have the scopes and roles of the caller.
+        """
+        if running.spec is None:
+            return self.mark(principal, None) == self.mark(running.principal, None)
+        return (await self._authorization.decide(principal, subject_of(running.spec))).allowed is True
+
+    def may_hear(self, listener: Principal, audience: Audience) -> bool:
+        """Tell whether a principal may hear what a task sends: it needs access to its tool.
+
+        Where a decision may take time, it must have the scopes and roles of the caller instead.
+        """
+        if self._authorization.is_async:
+            return (listener.scopes, listener.roles) == (audience.scopes, audience.roles)
+        binding = self._tools.find(audience.tool)
+        return binding is not None and self._authorization.passed(listener, binding.spec) is not None
 
 
 def _digest(*parts: str | list[str]) -> str:

@@ -145,7 +145,10 @@ class _Rule:
         self._what: tuple[Condition[FeatureSpec], ...] = what_conditions(rule.what)
 
     def concerns(self, principal: Principal) -> bool:
-        return all(condition.holds(principal) for condition in self._who)
+        for condition in self._who:  # noqa: SIM110 - each call waits for this, and a generator is slow
+            if not condition.holds(principal):
+                return False
+        return True
 
     def covers(self, spec: FeatureSpec) -> bool:
         return all(condition.holds(spec) for condition in self._what)

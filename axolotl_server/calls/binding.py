@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
-from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import BaseModel
 
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent, ToolResult, is_structured
-from axolotl_core.errors import ConfigurationError, OutputError, ResultTooLarge
+from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.features.attributes import place_of
-from axolotl_core.features.feature import IFeature, Kind, check_awaited
+from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
 from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size
-from axolotl_core.protocol.wire import encode, json_text
+from axolotl_core.protocol.wire import encode, json_text, json_writer
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import explain_type_error
 from axolotl_server.eras.presentation import content_for
@@ -26,8 +25,6 @@ from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
     from axolotl_core.resources.uri_template import UriTemplate
-
-_MOST_MISTAKES: Final = 3
 
 _EncodeResult: TypeAlias = Callable[[Any, Request], bytes]
 
@@ -45,7 +42,7 @@ _STRUCTURED: Final = b'}],"structuredContent":'
 def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
     adapter = spec.tool.output_adapter
     declared = spec.tool.output_model
-    check, write = adapter.validator.validate_python, adapter.serializer.to_json
+    check, write = adapter.validator.validate_python, json_writer(adapter)
     is_object = (spec.output_schema or {}).get("type") == "object"
 
     def encode_structured(output: Any, request: Request) -> bytes:
@@ -53,7 +50,7 @@ def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
             if isinstance(output, ToolResult):
                 return _encode_result(output, request, always_wraps=not is_object)
             output = check(output)
-        body = write(output, by_alias=True)
+        body = write(output)
         text, era = encode(body.decode()), request.era
         if not era.revision.structured_output:
             return b"".join((_TEXT, text, b"}]", era.tool_tail))
@@ -68,7 +65,7 @@ def encode_output(output: Any, request: Request) -> bytes:
     """Encode an output by its type: text, nothing, content blocks, a whole result, or any JSON value."""
     era = request.era
     if isinstance(output, str):
-        return b"".join((_TEXT, _quoted(output), b"}]", era.tool_tail))
+        return b"".join((_TEXT, encode(output), b"}]", era.tool_tail))
     if output is None:
         return b'{"content":[]%b' % era.tool_tail
     if isinstance(output, ToolResult):
@@ -77,9 +74,9 @@ def encode_output(output: Any, request: Request) -> bytes:
         return _encode_result(ToolResult((output,)), request)
     if isinstance(output, Sequence) and all(isinstance(item, BLOCKS) for item in output):
         return _encode_result(ToolResult(output), request)
-    text = json_text(output)
+    body = json_text(output)
     structured = output if isinstance(output, Mapping | BaseModel) else UNSET
-    return _encode_result(ToolResult((TextContent(text.decode()),), structured), request)
+    return _encode_result(ToolResult((TextContent(body.decode()),), structured), request, body=body)
 
 
 def encode_error(message: str, meta: Mapping[str, Any] | None, request: Request) -> bytes:
@@ -89,13 +86,18 @@ def encode_error(message: str, meta: Mapping[str, Any] | None, request: Request)
     return b'{"content":[{"type":"text","text":%b}],"isError":true%b' % (_quoted(message), closing)
 
 
-def _encode_result(result: ToolResult, request: Request, always_wraps: bool = False) -> bytes:
-    """Encode a result; where the revision wraps the schema of its tool, every value is wrapped."""
+def _encode_result(
+    result: ToolResult, request: Request, always_wraps: bool = False, body: bytes | None = None
+) -> bytes:
+    """Encode a result, whose structured content may be encoded already.
+
+    Where the revision wraps the schema of its tool, every value is wrapped.
+    """
     era = request.era
     blocks: list[ContentBlock] = [content_for(block, era.revision) for block in result.content]
     parts = [b'{"content":', encode(blocks)]
     if result.structured is not UNSET and era.revision.structured_output:
-        body = json_text(result.structured)
+        body = json_text(result.structured) if body is None else body
         if era.revision.any_structured_root or (body[:1] == b"{" and not always_wraps):
             parts += (b',"structuredContent":', body)
         else:
@@ -110,7 +112,7 @@ def _encode_result(result: ToolResult, request: Request, always_wraps: bool = Fa
 def _quoted(text: str) -> bytes:
     try:
         return encode(text)
-    except UnicodeEncodeError:  # lone surrogates, for example in file names of another encoding
+    except UnicodeEncodeError:  # lone surrogates; a failure must be answered
         return encode(text.encode("utf-8", "replace").decode())
 
 
@@ -240,28 +242,14 @@ def _within(max_bytes: int, encode: EncodeOutput, feature: IFeature) -> EncodeOu
             output = bounded(output, max_bytes)
         try:
             result = encode(output, request)
-        except (ValidationError, PydanticSerializationError) as error:
+        except UNSENDABLE as error:
             check_awaited(feature, output)
-            raise _output_error(error, output, feature) from None
+            raise output_error(error, output, feature) from None
         if len(result) > max_bytes:
             raise ResultTooLarge(len(result), max_bytes)
         return result
 
     return encode_within
-
-
-def _output_error(error: ValueError, output: Any, feature: IFeature) -> OutputError:
-    """Say which part of an output does not fit; the values, which may be secret, are left out."""
-    returned, declared = type(output).__qualname__, getattr(feature, "output_model", None)
-    if not isinstance(error, ValidationError):
-        return OutputError(f"it returned {returned}{place_of(feature)}, which is not JSON: {error}")
-    mistakes = error.errors(include_url=False, include_context=False, include_input=False)
-    texts = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in mistakes[:_MOST_MISTAKES]]
-    expected = declared.__qualname__ if isinstance(declared, type) else str(declared)
-    return OutputError(
-        f"it returned {returned}{place_of(feature)}, which does not fit its output type {expected}: "
-        + "; ".join(text.removeprefix(": ") for text in texts)
-    )
 
 
 def _encoding(invoke: Invoke, encode: EncodeOutput) -> Invoke:

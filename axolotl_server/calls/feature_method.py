@@ -5,7 +5,7 @@ import contextlib
 import logging
 from abc import ABC, abstractmethod
 from asyncio import current_task
-from collections.abc import Iterable
+from collections import Counter
 from functools import partial
 from typing import Any, Final
 
@@ -24,14 +24,14 @@ from axolotl_core.errors import (
     ToolError,
 )
 from axolotl_core.layers import ToolCall
-from axolotl_core.protocol.wire import encode
+from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.questions.question import needs_input
 from axolotl_server.calls.binding import Binding
-from axolotl_server.calls.call_shares import CallShares
 from axolotl_server.execution.threads import Zombies
 from axolotl_server.lifecycle.closing import ScopeCloser
 from axolotl_server.messages.connection import Connection
-from axolotl_server.messages.replies import RESPONSE, RESULT, describe_stop, end_cancelled, error_reply, hide
+from axolotl_server.messages.fair_share import Share
+from axolotl_server.messages.replies import describe_stop, end_cancelled, error_reply, frame, hide
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import withdraw
 
@@ -47,12 +47,15 @@ _MAX_NAMED_CALLS = 100
 _MAX_ID_CHARACTERS = 64
 
 
-class InFlight(dict[ToolCall, None]):
-    """The table of running calls.
+_WATCHED: Final = 2
+"""The ticks after which a call is watched, or no longer needs to be."""
 
-    IDs of unrelated HTTP clients collide, so a call is found by its ID only in the table of its connection. This table
-    is a dict, so that a short call costs one entry. A timer runs while there are calls; a call that it sees twice is
-    slow: its client is kept waiting, and watched for its disconnection.
+
+class InFlight(dict[ToolCall, int]):
+    """The table of running calls, each with the ticks of a common timer that it has seen.
+
+    IDs of unrelated HTTP clients collide, so a call is found by its ID only in the table of its connection. A call that
+    sees the timer twice is slow: its client is kept waiting, and watched for its disconnection.
     """
 
     def __init__(
@@ -65,85 +68,97 @@ class InFlight(dict[ToolCall, None]):
         """How many calls were refused since startup."""
         self.grace_seconds = GRACE_SECONDS
         """How long a stopped call may take to end before its caller is answered without it."""
-        self.zombies = Zombies(self._count)
+        self.zombies = Zombies()
         self.scope_closer = ScopeCloser()
-        self.ticking = False
-        self.has_watchers = False
-        """Whether calls are watched, counted or drained, or there are zombies."""
-        self.unchecked = 0
-        """How many calls may run before `refusal` has to be asked about the next one."""
-        self.free_capacity = limit
-        """How many calls may run at once; zombies use some of the limit."""
         self._capacity = limit
-        self._shares = CallShares(limit_per_principal)
+        self._limit_per_principal = limit_per_principal
+        self._share_of: dict[ToolCall, Share] = {}
+        """Whom each call counts for, until its code has ended."""
+        self._by_share: Counter[Share] = Counter()
         self._watch_after_seconds = _WATCH_AFTER_SECONDS
-        self._seen_once: list[ToolCall] = []
-        self._watched: set[ToolCall] = set()
+        self._is_ticking = False
         self._drained: asyncio.Event | None = None
-        self._count()
 
-    def refusal(self, call: ToolCall, connection: Connection | None) -> Overloaded | None:
-        """Return the error for a call that cannot run now; None if it can run and is about to be added."""
+    @property
+    def free_capacity(self) -> int:
+        """How many calls may run at once; zombies use some of the limit."""
+        return max(0, self._capacity - len(self.zombies))
+
+    def admit(self, call: ToolCall, request: Request) -> Overloaded | None:
+        """Add a call, or return the error for one that cannot run now."""
+        exchange = request.exchange
+        share = exchange.share
         if len(self) >= self.free_capacity:
             message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
-        elif self._shares.admit(call, self):
-            self.has_watchers = True
-            self._count()
-            return None
+        elif share is not None and self._by_share[share] >= self._limit_per_principal:
+            message = f"Too many calls are running: one caller may run {self._limit_per_principal} at once; try again"
         else:
-            message = f"Too many calls are running: one caller may run {self._shares.limit} at once; try again"
+            if share is not None:
+                self._share_of[call] = share
+                self._by_share[share] += 1
+            self[call] = 0
+            if not self._is_ticking:
+                self._tick_later(exchange.loop)
+            return None
         self.refused += 1
-        self._forget(call, connection)
+        if request.connection is not None:
+            request.connection.unregister(call.request_id, call)
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
-        """Follow up on a call that was removed, and forget it in its connection; needed if `has_watchers`."""
-        self._watched.discard(call)
-        if self._shares.counting:
-            self._shares.remove(call, len(self))
-            self._count()
-        if call.lingers is None:
-            self.zombies.remove(call)
-        elif call.abandoned:
-            call.lingers(partial(self.zombies.remove, call))
-        self._forget(call, connection)
+        """Remove a call whose code has ended, perhaps after it was abandoned."""
+        share = self._share_of.pop(call, None)
+        if share is not None:
+            self._by_share[share] -= 1
+            if not self._by_share[share]:
+                del self._by_share[share]
+        if call.abandoned:
+            forget = partial(self.zombies.remove, call)
+            forget() if call.lingers is None else call.lingers(forget)
+        self._remove(call, connection)
 
     def abandon(self, call: ToolCall, connection: Connection | None) -> None:
         """Remove a call whose caller is answered although its code is still running."""
-        del self[call]
-        self._watched.discard(call)
         self.zombies.add(call)
-        self._forget(call, connection)
+        self._remove(call, connection)
 
     def free_id(self, call: ToolCall, connection: Connection | None) -> None:
         """Let the client use the ID of a stopped call again at once, although its code may need some time to end."""
-        self._watched.add(call)  # so that the end of this call does not remove another one with the same ID
-        self._forget(call, connection)
+        self[call] = _WATCHED
+        if connection is not None:
+            connection.unregister(call.request_id, call)
 
-    def _forget(self, call: ToolCall, connection: Connection | None) -> None:
-        watched = bool(self._watched) or self._shares.counting
-        self.has_watchers = watched or self._drained is not None or len(self.zombies) > 0
+    def _remove(self, call: ToolCall, connection: Connection | None) -> None:
+        self.pop(call, None)
         if connection is not None:
             connection.unregister(call.request_id, call)
         if self._drained is not None and not self:
             self._drained.set()
 
-    def tick_later(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the timer; called when a call is added and the timer is not running."""
-        self.ticking = True
+    def _tick_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_ticking = True
         loop.call_later(self._watch_after_seconds, self._tick, loop)
+
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        for call, ticks in tuple(self.items()):
+            self[call] = ticks + 1
+            if ticks + 1 == _WATCHED:
+                request = _request_of(call)
+                request.exchange.watch(call if request.era.cancel_on_disconnect else None)
+        self._is_ticking = False
+        if any(ticks < _WATCHED for ticks in self.values()):
+            self._tick_later(loop)
 
     def refuse(self) -> None:
         """Refuse further calls."""
         self._capacity = 0
-        self._count()
 
     async def drain(self, seconds: float) -> bool:
         """Refuse further calls and wait until none is running, or return False when the time is up."""
         self.refuse()
         if not self:
             return True
-        self._drained, self.has_watchers = self._drained or asyncio.Event(), True
+        self._drained = self._drained or asyncio.Event()
         try:
             async with asyncio.timeout(seconds):
                 await self._drained.wait()
@@ -161,24 +176,6 @@ class InFlight(dict[ToolCall, None]):
             _log.warning("%d more calls are stopped: %s", len(calls) - _MAX_NAMED_CALLS, reason)
         for call in calls:
             call.stop(reason)
-
-    def _count(self) -> None:
-        self.free_capacity = max(0, self._capacity - len(self.zombies))
-        self.unchecked = 0 if self._shares.counting else min(self.free_capacity, self._shares.limit)
-
-    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._watch(call for call in self._seen_once if call in self)
-        self._seen_once = [call for call in self if call not in self._watched]
-        self.ticking = bool(self._seen_once)
-        if self.ticking:
-            self.tick_later(loop)
-
-    def _watch(self, calls: Iterable[ToolCall]) -> None:
-        for call in calls:
-            self._watched.add(call)
-            self.has_watchers = True
-            request = _request_of(call)
-            request.exchange.watch(call if request.era.cancel_on_disconnect else None)
 
 
 class RequestTarget(msgspec.Struct, gc=False):
@@ -252,11 +249,9 @@ class FeatureMethod(ABC):
             request.era.open_rounds(request, call)
         if connection is not None:
             connection.register(call.request_id, call)
-        if len(inflight) >= inflight.unchecked and (refusal := inflight.refusal(call, connection)) is not None:
+        refusal = inflight.admit(call, request)
+        if refusal is not None:
             return self.reply_to_failure(refusal, request)
-        inflight[call] = None
-        if not inflight.ticking:
-            inflight.tick_later(exchange.loop)
         cancelling = task.cancelling()
         try:
             output = await binding.invoke(call)
@@ -275,11 +270,7 @@ class FeatureMethod(ABC):
             if call.scope is not None or request.held_progress is not None or request.questions is not None:
                 self._clean_up(call, request)
             request.finished = True
-            inflight.pop(call, None)
-            if inflight.has_watchers:
-                inflight.leave(call, connection)
-            elif connection is not None:
-                connection.calls.pop(call.request_id, None)
+            inflight.leave(call, connection)
 
     def _clean_up(self, call: ToolCall, request: Request) -> None:
         """Send held-back progress, withdraw unanswered questions, and close the scope of the call."""
@@ -323,7 +314,7 @@ class FeatureMethod(ABC):
         assert request.head.id is not UNSET
         try:
             result = self._reply_to_stop(call, request)
-            return None if result is None else b"".join((RESPONSE, encode(request.head.id), RESULT, result, b"}"))
+            return None if result is None else frame(request.head.id, result)
         except ProtocolError as error:
             return error_reply(error, request.head.id, request.era, request.exchange)
 
@@ -383,4 +374,4 @@ class ErrorFeatureMethod(FeatureMethod):
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         if isinstance(error, InvalidArguments):
             raise InvalidParams(error.message) from None
-        raise InternalError(error.message, data=error.meta) from None
+        raise InternalError(error.message, data=error_data(error.meta)) from None

@@ -99,28 +99,31 @@ def _size(message: Message) -> int:
     return len(encode(message))
 
 
-class IStream(ABC):
-    """The messages of one request."""
-
-    @abstractmethod
-    def begin(self, request: Message) -> None:
-        """Send the request."""
-
-    @abstractmethod
-    async def close(self, unanswered: RequestId | None) -> None:
-        """Stop receiving; the request with this ID is cancelled."""
-
-
 class IChannel(ABC):
     """A way to a server and back."""
 
+    def __init__(self) -> None:
+        self.unclaimed: Callable[[Message], object] = lambda message: None
+        """Gets the messages that belong to no request."""
+
     @abstractmethod
-    def open(self, inbox: Inbox) -> IStream:
-        """Prepare the stream of one request, whose messages go to the inbox."""
+    def begin(self, request: Message, inbox: Inbox) -> None:
+        """Send a request, whose messages go to the inbox."""
+
+    @abstractmethod
+    async def end(self, request_id: RequestId, *, cancel: bool) -> None:
+        """Receive nothing more for a request, and cancel it if it is unanswered."""
+
+    @abstractmethod
+    async def send(self, message: Message) -> None:
+        """Send a notification, or the answer to a question of the server."""
 
     @abstractmethod
     async def close(self) -> None:
         """Close the channel."""
+
+    async def listen(self) -> None:  # noqa: B027 - only some need it
+        """Receive messages that belong to no request, if that takes a stream of its own."""
 
     def use(self, revision: Revision | None) -> None:  # noqa: B027 - few channels need it
         """Use a revision from now on, if messages depend on it; None means that it is not known yet."""
@@ -129,50 +132,7 @@ class IChannel(ABC):
         """Take note of the listed tools, if messages depend on them."""
 
 
-class IDuplexChannel(IChannel):
-    """A channel on which the server can ask, too, as the revisions with a handshake need it."""
-
-    def __init__(self) -> None:
-        self.unclaimed: Callable[[Message], object] = lambda message: None
-        """Gets the messages that belong to the stream of no request."""
-
-    @abstractmethod
-    async def send(self, message: Message) -> None:
-        """Send a notification, or the answer to a question of the server."""
-
-    async def listen(self) -> None:
-        """Receive messages that belong to no request, if that takes a stream of its own."""
-
-
-class MemoryChannel(IChannel):
-    """A stateless channel to a handler in this process, with a stream for each request, as over HTTP."""
-
-    def __init__(self, handler: DefaultHandler, principal: Principal) -> None:
-        self._handler = handler
-        self._principal = principal
-
-    def open(self, inbox: Inbox) -> IStream:
-        return _MemoryStream(self._handler, self._principal, inbox)
-
-    async def close(self) -> None:
-        """Nothing is open but streams."""
-
-
-class _MemoryStream(IStream):
-    def __init__(self, handler: DefaultHandler, principal: Principal, inbox: Inbox) -> None:
-        self._exchange = StreamExchange(handler, lambda data: inbox.put(msgspec.json.decode(data)), principal)
-
-    def begin(self, request: Message) -> None:
-        self._exchange.receive(encode(request))
-
-    async def close(self, unanswered: RequestId | None) -> None:
-        """Close the stream; the code of a cancelled request gets a moment to end."""
-        if unanswered is not None:
-            self._exchange.receive(notification("notifications/cancelled", {"requestId": unanswered}))
-        await self._exchange.close(0.0)
-
-
-class SharedChannel(IDuplexChannel):
+class SharedChannel(IChannel):
     """A channel whose messages share one stream, such as stdio."""
 
     def __init__(self) -> None:
@@ -183,20 +143,17 @@ class SharedChannel(IDuplexChannel):
     def write(self, data: bytes) -> None:
         """Write a message."""
 
-    def open(self, inbox: Inbox) -> IStream:
-        return _SharedStream(self, inbox)
-
-    async def send(self, message: Message) -> None:
-        self.write(encode(message))
-
-    def claim(self, request: Message, inbox: Inbox) -> None:
-        """Send a request, and deliver its messages to the inbox."""
+    def begin(self, request: Message, inbox: Inbox) -> None:
         self._inboxes[request["id"]] = inbox
         self.write(encode(request))
 
-    def disclaim(self, inbox: Inbox) -> None:
-        """Deliver no more messages to the inbox."""
-        self._inboxes = {key: one for key, one in self._inboxes.items() if one is not inbox}
+    async def end(self, request_id: RequestId, *, cancel: bool) -> None:
+        self._inboxes.pop(request_id, None)
+        if cancel:
+            self.write(notification("notifications/cancelled", {"requestId": request_id}))
+
+    async def send(self, message: Message) -> None:
+        self.write(encode(message))
 
     def receive(self, message: Message) -> None:
         """Deliver a message to the request that it belongs to."""
@@ -217,18 +174,33 @@ class SharedChannel(IDuplexChannel):
         self._inboxes.clear()
 
 
-class _SharedStream(IStream):
-    def __init__(self, channel: SharedChannel, inbox: Inbox) -> None:
-        self._channel = channel
-        self._inbox = inbox
+class MemoryChannel(IChannel):
+    """A stateless channel to a handler in this process, with a stream for each request, as over HTTP."""
 
-    def begin(self, request: Message) -> None:
-        self._channel.claim(request, self._inbox)
+    def __init__(self, handler: DefaultHandler, principal: Principal) -> None:
+        super().__init__()
+        self._handler = handler
+        self._principal = principal
+        self._exchanges: dict[RequestId, StreamExchange] = {}
 
-    async def close(self, unanswered: RequestId | None) -> None:
-        self._channel.disclaim(self._inbox)
-        if unanswered is not None:
-            self._channel.write(notification("notifications/cancelled", {"requestId": unanswered}))
+    def begin(self, request: Message, inbox: Inbox) -> None:
+        exchange = StreamExchange(self._handler, lambda data: inbox.put(msgspec.json.decode(data)), self._principal)
+        self._exchanges[request["id"]] = exchange
+        exchange.receive(encode(request))
+
+    async def end(self, request_id: RequestId, *, cancel: bool) -> None:
+        """Close the stream; the code of a cancelled request gets a moment to end."""
+        exchange = self._exchanges.pop(request_id, None)
+        if exchange is not None:
+            if cancel:
+                exchange.receive(notification("notifications/cancelled", {"requestId": request_id}))
+            await exchange.close(0.0)
+
+    async def send(self, message: Message) -> None:
+        """Send nothing: without a handshake, there are only requests."""
+
+    async def close(self) -> None:
+        """Nothing is open but streams."""
 
 
 class MemoryPipe(SharedChannel):

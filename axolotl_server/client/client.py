@@ -27,6 +27,7 @@ from axolotl_server.client.requests import (
 )
 from axolotl_server.client.stateless_requests import StatelessRequests
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.methods.lifecycle import SKILLS_EXTENSION
 from axolotl_server.methods.subscriptions import Listable
 
 
@@ -71,6 +72,17 @@ class Client:
     async def list_skills(self) -> list[dict[str, Any]]:
         """List all skills, each with its front matter and the digests of its files."""
         return await self._list("skills/list", "skills")
+
+    async def list_all(self) -> dict[str, list[dict[str, Any]]]:
+        """List the features of all kinds that the server has: tools, prompts, resources, templates and skills."""
+        has = (await self.describe()).capabilities
+        return {
+            "tools": await self.list_tools() if "tools" in has else [],
+            "prompts": await self.list_prompts() if "prompts" in has else [],
+            "resources": await self.list_resources() if "resources" in has else [],
+            "templates": await self.list_resource_templates() if "resources" in has else [],
+            "skills": await self.list_skills() if SKILLS_EXTENSION in has.get("extensions", {}) else [],
+        }
 
     async def call(
         self,

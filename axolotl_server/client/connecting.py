@@ -11,7 +11,7 @@ from dependency_injector import containers
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.versions import STATELESS_REVISIONS
-from axolotl_server.client.channel import IDuplexChannel, InvalidReply
+from axolotl_server.client.channel import IChannel, InvalidReply
 from axolotl_server.client.client import Client, InProcessClient, announced_capabilities, find_revision
 from axolotl_server.client.event_reading import ClientLimits
 from axolotl_server.client.handshake_requests import HandshakeRequests
@@ -97,8 +97,9 @@ async def connect_process(
 ) -> AsyncIterator[Client]:
     """Start a server as a child process, connect to it over stdio, and end it afterwards.
 
-    `environment` is added to the variables of this process. The other arguments are those of `connect_url`. Raises
-    OSError if the process cannot be started, and ConnectionError if it does not speak the protocol.
+    The server gets the variables in `environment`, and of those of this process only the usual ones, such as `PATH` and
+    `HOME`, because others may be secrets. The other arguments are those of `connect_url`. Raises OSError if the process
+    cannot be started, and ConnectionError if it does not speak the protocol.
     """
     limits = limits or ClientLimits()
     channel = await open_process_channel(command, environment, directory, limits.max_message_bytes)
@@ -108,7 +109,7 @@ async def connect_process(
 
 @asynccontextmanager
 async def connect_channel(
-    channel: IDuplexChannel,
+    channel: IChannel,
     answer: Answering | None,
     capabilities: Mapping[str, Any] | None,
     revision: str | None,
@@ -128,7 +129,7 @@ async def connect_channel(
 
 
 async def _negotiate(
-    channel: IDuplexChannel,
+    channel: IChannel,
     answer: Answering | None,
     capabilities: Mapping[str, Any],
     revision: str | None,

@@ -8,7 +8,8 @@ from typing import Any, Final
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, Revision
-from axolotl_server.client.channel import IDuplexChannel, Inbox, InvalidReply, Message
+from axolotl_core.questions.question import KEYS
+from axolotl_server.client.channel import IChannel, Inbox, InvalidReply, Message
 from axolotl_server.client.outcomes import (
     Answering,
     Inquiry,
@@ -22,7 +23,6 @@ from axolotl_server.client.requests import MAX_ROUNDS, Listening, OnNotification
 from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.methods.subscriptions import Listable
 
-_KEYS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
 _URL_REQUIRED: Final = -32042
 """The server answers a request with pages that the user has to open first."""
 
@@ -30,11 +30,9 @@ _URL_REQUIRED: Final = -32042
 class HandshakeRequests(Requests):
     """Requests of a revision that begins with `initialize`; the first request does that."""
 
-    _channel: IDuplexChannel
-
     def __init__(
         self,
-        channel: IDuplexChannel,
+        channel: IChannel,
         answer: Answering | None,
         capabilities: Mapping[str, Any],
         revision: Revision | None = None,
@@ -45,7 +43,7 @@ class HandshakeRequests(Requests):
         self._description: ServerDescription | None = None
         self._starting = asyncio.Lock()
         self._log_level: str | None = None
-        self._asked = dict.fromkeys(_KEYS, 0)
+        self._asked = dict.fromkeys(KEYS, 0)
         self._listeners: list[_Changes] = []
         self._replies: set[asyncio.Future[None]] = set()
         channel.unclaimed = self._hand_out
@@ -163,7 +161,7 @@ class HandshakeRequests(Requests):
         reply: Message = {"jsonrpc": "2.0", "id": received.id}
         if received.method == "ping":
             reply["result"] = {}
-        elif received.method in _KEYS and self._capabilities:
+        elif received.method in KEYS and self._capabilities:
             reply["result"] = await self._ask(received.method, received.params)
         else:
             reply["error"] = {"code": codes.METHOD_NOT_FOUND, "message": f"The client has no {received.method}"}
@@ -171,7 +169,7 @@ class HandshakeRequests(Requests):
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         self._asked[method] += 1
-        key = f"{_KEYS[method]}-{self._asked[method]}"
+        key = f"{KEYS[method]}-{self._asked[method]}"
         if self._answer is None:
             problem = "The server asks, but the client has no answer: pass one to connect()"
             raise UnansweredQuestion(f"{problem}. Unanswered: {key}", [key])

@@ -13,7 +13,7 @@ from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.messages import TARGET_MEMBERS
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
-from axolotl_server.client.channel import IDuplexChannel, Inbox, InvalidReply, IStream, Message, read_messages
+from axolotl_server.client.channel import IChannel, Inbox, InvalidReply, Message, read_messages
 from axolotl_server.client.event_reading import ClientLimits, StreamReceiver
 from axolotl_server.urls import is_loopback
 
@@ -33,7 +33,7 @@ class HttpStatusError(ConnectionError):
         self.status = status
 
 
-class HttpChannel(IDuplexChannel):
+class HttpChannel(IChannel):
     """Posts messages to the endpoint of a server. Redirects are not followed, so the token stays with its server."""
 
     def __init__(self, url: str, token: str | None, limits: ClientLimits, http: "AsyncClient") -> None:
@@ -44,19 +44,28 @@ class HttpChannel(IDuplexChannel):
         self._http = http
         self._session: str | None = None
         self._revision: Revision | None = None
+        self._conversations: dict[RequestId, asyncio.Task[None]] = {}
+        """The tasks that post requests and read their streams."""
         self._listening: asyncio.Task[None] | None = None
         self._is_listening = asyncio.Event()
         """Set when the stream is open, or cannot be opened."""
         self._parameters: dict[str, tuple[HeaderParameter, ...]] = {}
         """The arguments that are repeated in headers, for each tool that has some."""
 
-    def open(self, inbox: Inbox) -> IStream:
-        return _HttpStream(self, inbox)
+    def begin(self, request: Message, inbox: Inbox) -> None:
+        self._conversations[request["id"]] = asyncio.create_task(self._converse(request, inbox))
 
-    @property
-    def has_handshake(self) -> bool:
-        """Whether a handshake was completed, so that cancelling takes a message."""
-        return self._revision is not None and not self._revision.stateless
+    async def end(self, request_id: RequestId, *, cancel: bool) -> None:
+        """Close the connection, which cancels a stateless request; with a handshake, cancelling takes a message."""
+        conversation = self._conversations.pop(request_id, None)
+        if conversation is not None and not conversation.done():
+            conversation.cancel()
+            await asyncio.wait([conversation])
+        if cancel and self._revision is not None and not self._revision.stateless:
+            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(_CLOSING_SECONDS):
+                    await self.send(cancelled)
 
     def use(self, revision: Revision | None) -> None:
         self._revision = revision
@@ -85,7 +94,13 @@ class HttpChannel(IDuplexChannel):
                     pass
         await self._http.aclose()
 
-    async def converse(self, request: Message, inbox: Inbox) -> None:
+    async def _converse(self, request: Message, inbox: Inbox) -> None:
+        try:
+            await self._post(request, inbox)
+        except Exception as error:
+            inbox.put(error)
+
+    async def _post(self, request: Message, inbox: Inbox) -> None:
         """Post a request and deliver what the server sends until the response, which ends its stream."""
         receiver = StreamReceiver(
             request["id"], inbox, self.limits, is_endless=request["method"] == "subscriptions/listen"
@@ -235,35 +250,6 @@ class HttpChannel(IDuplexChannel):
         """The URL without the parts that may be secret."""
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-class _HttpStream(IStream):
-    """The task that posts a request and reads its stream."""
-
-    def __init__(self, channel: HttpChannel, inbox: Inbox) -> None:
-        self._channel = channel
-        self._inbox = inbox
-        self._task: asyncio.Task[None] | None = None
-
-    def begin(self, request: Message) -> None:
-        self._task = asyncio.create_task(self._run(request))
-
-    async def close(self, unanswered: RequestId | None) -> None:
-        """Close the connection, which cancels a stateless request; with a handshake, cancelling takes a message."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        if unanswered is not None and self._channel.has_handshake:
-            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": unanswered}}
-            with suppress(ConnectionError, TimeoutError):
-                async with asyncio.timeout(_CLOSING_SECONDS):
-                    await self._channel.send(cancelled)
-
-    async def _run(self, request: Message) -> None:
-        try:
-            await self._channel.converse(request, self._inbox)
-        except Exception as error:
-            self._inbox.put(error)
 
 
 class _Unclaimed(Inbox):

@@ -9,12 +9,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import log_text
 from axolotl_server.client.channel import IChannel, Inbox, Message
 from axolotl_server.client.outcomes import Answering, Change, RemoteError, ServerDescription, UnansweredQuestion
 from axolotl_server.methods.subscriptions import Listable
 
 MAX_ROUNDS: Final = 50
 """How often a request is repeated with answers."""
+_MAX_SHOWN_CHARACTERS: Final = 1000
 
 MAX_PAGES: Final = 1000
 """How many pages of a list are read."""
@@ -37,7 +39,7 @@ class Conversation:
     def __init__(self, channel: IChannel, request_id: int) -> None:
         self.inbox = Inbox()
         self.request_id = request_id
-        self._stream = channel.open(self.inbox)
+        self._channel = channel
         self._begun = False
         self._ended = False
         self.result: Any = None
@@ -47,7 +49,8 @@ class Conversation:
     def begin(self, method: str, params: Mapping[str, Any]) -> None:
         """Send the request."""
         self._begun = True
-        self._stream.begin({"jsonrpc": "2.0", "id": self.request_id, "method": method, "params": params})
+        request = {"jsonrpc": "2.0", "id": self.request_id, "method": method, "params": params}
+        self._channel.begin(request, self.inbox)
 
     async def receive(self) -> Received | None:
         """Wait for a message of the server; None when there is a result.
@@ -69,7 +72,7 @@ class Conversation:
 
     async def close(self) -> None:
         """Close the stream; an unanswered request is cancelled."""
-        await self._stream.close(self.request_id if self._begun and not self._ended else None)
+        await self._channel.end(self.request_id, cancel=self._begun and not self._ended)
         self.inbox.put(None)
 
     def orphaned_task(self) -> str | None:
@@ -250,7 +253,19 @@ def is_asking(result: Mapping[str, Any]) -> bool:
     return result.get("resultType") == "input_required"
 
 
-def unanswered(problem: str, result: Mapping[str, Any]) -> UnansweredQuestion:
-    """Make the error about questions without an answer."""
-    keys = tuple(result.get("inputRequests", {}))
-    return UnansweredQuestion(f"{problem}. Unanswered: {', '.join(keys)}", keys)
+def unanswered(problem: str, result: Mapping[str, Any], given: Mapping[str, Any] = {}) -> UnansweredQuestion:
+    """Make the error about questions without an answer, or with answers that the server did not accept."""
+    asked = result.get("inputRequests", {})
+    texts = [f"{problem}. Unanswered: {', '.join(asked)}"]
+    for key, question in asked.items() if given else ():
+        params = question.get("params") or {}
+        text, expected = params.get("message", question["method"]), params.get("requestedSchema")
+        texts.append(f"The question {key} is {_brief(text)}")
+        if expected is not None:
+            texts.append(f"It expects content of the form {_brief(expected)}")
+        texts.append(f"The last answer was {_brief(given.get(key))}")
+    return UnansweredQuestion(". ".join(texts), tuple(asked))
+
+
+def _brief(value: Any) -> str:
+    return log_text(value).decode()[:_MAX_SHOWN_CHARACTERS]

@@ -13,7 +13,7 @@ from axolotl_core.protocol.messages import (
     SERVER_INFO_KEY,
 )
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
-from axolotl_server.client.channel import IChannel, IDuplexChannel, InvalidReply, Message
+from axolotl_server.client.channel import IChannel, InvalidReply, Message
 from axolotl_server.client.outcomes import Answering, RemoteError, ServerDescription, TaskCancelled, answers_to
 from axolotl_server.client.requests import (
     MAX_PAGES,
@@ -47,8 +47,7 @@ class StatelessRequests(Requests):
     ) -> None:
         super().__init__(channel, revision, answer, capabilities)
         channel.use(revision)
-        if isinstance(channel, IDuplexChannel):
-            channel.unclaimed = self._hand_out
+        channel.unclaimed = self._hand_out
 
     async def describe(self) -> ServerDescription:
         result = await self.send("server/discover", {})
@@ -66,14 +65,14 @@ class StatelessRequests(Requests):
             await self._learn_tools()
             result = await self.send(method, params, on_progress, on_log)
         rounds = 0
+        given: dict[str, Any] = {}
         while self._answer is not None and is_asking(result):
             rounds += 1
             if rounds > MAX_ROUNDS:
-                raise unanswered(
-                    f"The server still asks after {MAX_ROUNDS} rounds, as it does after wrong answers", result
-                )
-            next_params = {**params, **await answers_to(result, self._answer)}
-            result = await self.send(method, next_params, on_progress, on_log)
+                problem = f"The server still asks after {MAX_ROUNDS} rounds, as it does after wrong answers"
+                raise unanswered(problem, result, given.get("inputResponses", {}))
+            given = await answers_to(result, self._answer)
+            result = await self.send(method, {**params, **given}, on_progress, on_log)
         return result
 
     async def run(

@@ -15,6 +15,11 @@ from axolotl_server.settings.server import ServerSettings
 
 MASK: Final = "********"
 _PASSWORD: Final = re.compile(r"(?<=://)([^/?#\s@:]*):[^/?#\s@]+(?=@)")
+_HOST: Final = r"(?:[\w.%-]*|\[[\da-fA-F:.]+\])(?::\d+)?"
+_SECRET_URL: Final = re.compile(
+    rf"([a-z][a-z0-9+.-]*://)(?:([^/?#\s@:]*)(:[^/?#\s]*)?@)?({_HOST}(?:,{_HOST})*(?:/[^?#@\s]*)?)(\?[^#@\s]*)?"
+)
+"""A URL in which it is certain what the password is: scheme, user, password, place and query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,18 @@ def effective_values(loaded: LoadedSettings) -> Iterator[EffectiveValue]:
     for keys, value in _leaves(loaded.settings, ()):
         origin = loaded.origin_of(keys)
         if origin != DEFAULT or _is_fixed(keys):
-            yield EffectiveValue(keys, masked(value), origin)
+            is_url = keys[-1] == "url" and isinstance(value, SecretStr)
+            yield EffectiveValue(keys, _without_secrets(value) if is_url else masked(value), origin)
+
+
+def _without_secrets(url: SecretStr) -> str:
+    """Show scheme, user and host of a secret URL, but no password and no query, which may contain one."""
+    found = _SECRET_URL.fullmatch(url.get_secret_value())
+    if found is None:
+        return MASK
+    scheme, user, password, place, query = found.groups()
+    login = "" if user is None else f"{user}:{MASK}@" if password else f"{user}@"
+    return f"{scheme}{login}{place}" + (f"?{MASK}" if query else "")
 
 
 def masked(value: Any) -> Any:
@@ -70,15 +86,18 @@ def _is_fixed(keys: Keys) -> bool:
 
 def _leaves(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
     """List the values in tables and in lists of tables; an empty one is a value itself."""
-    inner = list(_tables_and_values(value))
+    inner = list(_tables_and_values(value, is_item=any(isinstance(key, int) for key in keys)))
     if not inner:
         yield keys, value
     for key, item in inner:
         yield from _leaves(item, (*keys, key))
 
 
-def _tables_and_values(value: Any) -> Iterable[tuple[str | int, Any]]:
+def _tables_and_values(value: Any, *, is_item: bool) -> Iterable[tuple[str | int, Any]]:
+    """List what a table contains; of a table in a list, only what is set, because the list is set as a whole."""
     match value:
+        case BaseModel() if is_item:
+            return ((key, item) for key, item in value if key in value.model_fields_set)
         case BaseModel() | Mapping():
             return dict(value).items()
         case list() | tuple() if any(isinstance(item, BaseModel) for item in value):

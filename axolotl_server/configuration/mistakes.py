@@ -1,5 +1,6 @@
 """Descriptions of wrong settings: the place, the problem and the nearest valid key."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -13,12 +14,15 @@ from axolotl_server.settings.server import ServerSettings
 
 _MOST_ORIGINS: Final = 4
 _UNKNOWN: Final = "extra_forbidden"
+_NO_NUMBER: Final = frozenset({"float_parsing", "float_type", "int_parsing", "int_type"})
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *(ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?|d|days?)")
+_SECONDS_OF: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _NO_TABLE: Final = frozenset({"dict_type", "mapping_type", "model_attributes_type", "model_type"})
 
 
 def describe(error: ValidationError, combined: CombinedValues, reported: Iterable[Keys] = ()) -> list[str]:
     """Write a finding for every mistake, except in settings that are already reported."""
-    mistakes = error.errors(include_url=False, include_input=False)
+    mistakes = error.errors(include_url=False)
     located = [(_keys(mistake), mistake) for mistake in mistakes]
     skipped = set(reported)
     return [_finding(keys, _problem(keys, mistake), combined) for keys, mistake in located if keys not in skipped]
@@ -49,10 +53,22 @@ def _problem(keys: Keys, mistake: ErrorDetails) -> str:
         return " is unknown" + _hint(keys)
     if kind in _NO_TABLE:
         return ": must be a table" + _hint(keys)
+    if kind in _NO_NUMBER and keys and str(keys[-1]).endswith("_seconds"):
+        return f": {_how_to_write_seconds(mistake['input'])}"
     if kind == "path_type":  # its message has the name of a class, which differs between versions of Python
         return ": must be a path"
     name = "the name: " if "[key]" in mistake["loc"] else ""
     return f": {name}{mistake['msg'].removeprefix('Value error, ')}" + _hint(keys)
+
+
+def _how_to_write_seconds(value: object) -> str:
+    """Explain a wrong number of seconds. Other values than durations are not shown, because they may be secrets."""
+    written = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if written is None:
+        return "must be a number of seconds, such as 30"
+    number, unit = written.groups()
+    factor = _SECONDS_OF[unit if unit == "ms" else unit[0]]
+    return f"must be a number of seconds: write {float(number) * factor:.12g} instead of {value!r}"
 
 
 def _hint(keys: Keys) -> str:

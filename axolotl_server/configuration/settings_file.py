@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean
 from axolotl_server.configuration.environment import EnvFile
 from axolotl_server.configuration.origins import Keys, Origin, SecretValues, Source, SourceValues, file_name
 from axolotl_server.configuration.secret_files import is_trusted
@@ -81,11 +81,9 @@ class FileSettings(SecretValues, frozen=True):
 
     def _unknown_profile(self, name: str) -> str:
         place = "The settings mapping" if self.path is None else file_name(self.path)
-        near = nearest(name, self.profiles)
-        if near is not None:
-            return f"{place} has no profile {name!r}; did you mean {near!r}?"
         if self.profiles:
-            return f"{place} has no profile {name!r}; it has {', '.join(sorted(self.profiles))}"
+            hint = did_you_mean(name, self.profiles, f"; it has {', '.join(sorted(self.profiles))}")
+            return f"{place} has no profile {name!r}{hint}"
         if self.path is None and not self.values:
             return f"Profile {name!r} does not exist: no axolotl.toml was found here or in a parent directory"
         return f"{place} has no profile {name!r}: add a table [{_PROFILES}.{name}]"

@@ -56,9 +56,9 @@ def describe_server(host: ServerHost) -> dict[str, Any]:
             "threads": settings.limits.threads,
             "drain_seconds": settings.http.drain_seconds,
         },
-        "tools": dict(_features(host.catalogue.bindings(), rules)),
-        "prompts": dict(_features(host.prompts.bindings(), rules)),
-        "resources": dict(_features([*host.resources.bindings(), *host.templates.bindings()], rules)),
+        "tools": dict(_features(host.assembly.tools.bindings(), rules)),
+        "prompts": dict(_features(host.assembly.prompts.bindings(), rules)),
+        "resources": dict(_features([*host.assembly.resources.bindings(), *host.assembly.templates.bindings()], rules)),
     }
 
 

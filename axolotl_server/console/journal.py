@@ -18,8 +18,8 @@ from axolotl_server.messages.connection import IObserver
 from axolotl_server.messages.request import Request
 
 
-class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One request, running or ended; it contains no data from its caller unless arguments are shown."""
+class CallRecord(msgspec.Struct, omit_defaults=True):
+    """One request, completed as it runs; it contains no data from its caller unless arguments are shown."""
 
     number: int
     """The number of the request in this process."""
@@ -58,66 +58,34 @@ _MAX_TEXT: Final = 120
 class Entry:
     """A request that is being answered."""
 
-    __slots__ = (
-        "_begun_record",
-        "_clock",
-        "arguments",
-        "client",
-        "ended",
-        "ending",
-        "kind",
-        "name",
-        "queued_seconds",
-        "reference",
-    )
+    __slots__ = ("_clock", "ending", "record")
 
     def __init__(self, number: int, request: Request) -> None:
         principal = request.exchange.principal
         self._clock = time.perf_counter()
-        self._begun_record = CallRecord(
+        self.record = CallRecord(
             number=number,
             began=time.time(),
             method=_short(request.head.method),
             revision=request.era.revision.name,
             subject=_short(principal.subject),
             tenant=None if principal.tenant is None else _short(principal.tenant),
+            client=_named(request.client),
         )
-        self.client = _named(request.client)
-        self.kind: str | None = None
-        self.name: str | None = None
         self.ending: Ending | None = None
         """How its call ended."""
-        self.ended = False
-        self.queued_seconds: float | None = None
-        self.arguments: msgspec.Raw | None = None
-        self.reference: str | None = None
 
     @property
-    def number(self) -> int:
-        """The number of the request in this process."""
-        return self._begun_record.number
+    def ended(self) -> bool:
+        """Whether it was answered."""
+        return self.record.outcome is not None
 
-    def record(self) -> CallRecord:
-        """Make the record of a running request."""
-        return msgspec.structs.replace(self._begun_record, kind=self.kind, name=self.name, client=self.client)
-
-    def ended_record(self, ending: Ending, result_bytes: int | None) -> CallRecord:
-        """Make the record of a request that has ended."""
-        arguments = self.arguments
-        return msgspec.structs.replace(
-            self._begun_record,
-            kind=self.kind,
-            name=self.name,
-            client=self.client,
-            outcome=ending.outcome,
-            reason=ending.reason,
-            rule=ending.rule,
-            seconds=round(time.perf_counter() - self._clock, 6),
-            queued_seconds=self.queued_seconds,
-            result_bytes=result_bytes,
-            arguments=None if arguments is None or len(bytes(arguments)) > _MAX_ARGUMENT_BYTES else arguments,
-            reference=self.reference,
-        )
+    def end(self, ending: Ending, result_bytes: int | None) -> None:
+        """Complete the record."""
+        record = self.record
+        record.outcome, record.reason, record.rule = ending.outcome, ending.reason, ending.rule
+        record.seconds = round(time.perf_counter() - self._clock, 6)
+        record.result_bytes = result_bytes
 
 
 class Journal:
@@ -136,28 +104,27 @@ class Journal:
 
     def running(self) -> Iterator[CallRecord]:
         """Return the running requests."""
-        return (entry.record() for entry in tuple(self._running.values()))
+        return (entry.record for entry in tuple(self._running.values()))
 
     def begin(self, request: Request) -> Entry:
         """Add a request; listeners are told by `announce`."""
         entry = Entry(self._next_number(), request)
-        self._running[entry.number] = entry
+        self._running[entry.record.number] = entry
         return entry
 
     def announce(self, entry: Entry) -> None:
         """Pass a running request to listeners."""
         if not entry.ended:
-            self._notify(entry.record())
+            self._notify(entry.record)
 
     def end(self, entry: Entry, ending: Ending = DONE, result_bytes: int | None = None) -> None:
         """Note how a request ended, unless it has ended already."""
         if entry.ended:
             return
-        entry.ended = True
-        self._running.pop(entry.number, None)
-        record = entry.ended_record(ending, result_bytes)
-        self._recent.append(record)
-        self._notify(record)
+        entry.end(ending, result_bytes)
+        self._running.pop(entry.record.number, None)
+        self._recent.append(entry.record)
+        self._notify(entry.record)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; returns the function that removes it."""
@@ -207,13 +174,13 @@ class CallObserver(IObserver):
         entry = self._requests[request] = self._journal.begin(request)
         name = request.head.params.name
         if method in ("tools/call", "prompts/get") and name is not UNSET:
-            entry.name = name
+            entry.record.name = name
         request.exchange.loop.call_soon(self._journal.announce, entry)
 
     def request_answered(self, request: Request, result: bytes | None, error: BaseException | None) -> None:
         entry = self._requests.pop(request)
         if request.head.method == "initialize":
-            entry.client = client_in_handshake(request)
+            entry.record.client = client_in_handshake(request)
         self._journal.end(entry, _ending_of(entry, request, result, error), None if result is None else len(result))
 
     def call_begun(self, call: ToolCall) -> None:
@@ -222,15 +189,16 @@ class CallObserver(IObserver):
         entry = self._requests.get(request)
         if entry is None:
             entry = self._tasks[call] = self._journal.begin(request)
-        entry.kind, entry.name = call.spec.kind, call.spec.name
+        entry.record.kind, entry.record.name = call.spec.kind, call.spec.name
 
     def call_ended(self, call: ToolCall, ending: Ending) -> None:
         request, task = call.caller, self._tasks.pop(call, None)
         assert isinstance(request, Request)
         entry = self._requests[request] if task is None else task
-        entry.ending, entry.queued_seconds, entry.reference = ending, call.queued_seconds or None, call.reference
+        record, entry.ending = entry.record, ending
+        record.queued_seconds, record.reference = call.queued_seconds or None, call.reference
         if self._show_arguments and call.arguments is not None:
-            entry.arguments = _redacted(call)
+            record.arguments = _redacted(call)
         if task is not None or call.abandoned:
             self._journal.end(entry, ending)
 
@@ -239,10 +207,11 @@ _redactor_of: Final = lru_cache(maxsize=1000)(redactor)
 
 
 def _redacted(call: ToolCall) -> msgspec.Raw | None:
-    """Redact the arguments of a call; None if there are none."""
+    """Redact the arguments of a call; None if there are none, or too many."""
     redact = _redactor_of(call.spec)
     arguments = None if redact is None else redact(call.raw)
-    return arguments if arguments is not None and bytes(arguments).startswith(b'{"') else None
+    text = b"" if arguments is None else bytes(arguments)
+    return arguments if text.startswith(b'{"') and len(text) <= _MAX_ARGUMENT_BYTES else None
 
 
 def _ending_of(entry: Entry, request: Request, result: bytes | None, error: BaseException | None) -> Ending:

@@ -125,7 +125,9 @@ class ConsoleRoutes:
         self._console = console
         self._gate = gate
         self._keep_alive = KeepAlive(host.settings.http.keep_alive_seconds)
-        self._tasks = TaskList(host.assembly.tasks.engine, None if host.audit is None else host.audit.decisions)
+        self._tasks = TaskList(
+            host.assembly.tasks.engine, None if host.assembly.audit is None else host.assembly.audit.decisions
+        )
         self.sessions: Sessions | None = None
         """The sessions of the application, once there is one."""
 

@@ -176,7 +176,6 @@ class StatelessEra(IEra):
         self.settings = settings
         self.asking = asking
         self.visible_tools = visible_tools
-        self._version = revision.name.encode()
         self._identity = identity
         server_info = encode({SERVER_INFO_KEY: identity})
         self.tail = b',"resultType":"complete","_meta":%b}' % server_info
@@ -188,8 +187,7 @@ class StatelessEra(IEra):
     def admit(self, request: Request) -> None:
         """Make the checks in the order of the protocol: envelope, headers, version."""
         head = request.head
-        params = head.params
-        meta = params.meta
+        meta = head.params.meta
         if meta is UNSET or meta.version is UNSET or meta.capabilities is UNSET:
             raise InvalidEnvelope(
                 f"Invalid params: params._meta must hold {PROTOCOL_VERSION_KEY} and {CLIENT_CAPABILITIES_KEY}"
@@ -198,18 +196,11 @@ class StatelessEra(IEra):
             raise InvalidEnvelope(
                 f"Invalid params: client and capabilities in params._meta have more than {MAX_CLIENT_BYTES} bytes"
             )
-        headers, version, own = request.exchange.headers, meta.version, self.revision.name
-        if headers is not None and not (
-            head.method == "tools/call"
-            and headers.get(b"mcp-method") == b"tools/call"
-            and headers.get(b"mcp-protocol-version") == self._version
-            and version == own
-            and params.name is not UNSET
-            and headers.get(b"mcp-name") == params.name.encode()
-        ):
-            check_mirrored(headers, head, version, request.data)
-        if version != own:
-            raise UnsupportedVersion(version, [revision.name for revision in STATELESS_REVISIONS])
+        headers = request.exchange.headers
+        if headers is not None:
+            check_mirrored(headers, head, meta.version, request.data)
+        if meta.version != self.revision.name:
+            raise UnsupportedVersion(meta.version, [revision.name for revision in STATELESS_REVISIONS])
         if meta.log_level is not UNSET and meta.log_level not in LEVELS and head.method in self.methods:
             raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
 

@@ -28,21 +28,9 @@ _COPIES: Final = 4
 """How much larger than the limit an output can be: it may have text and structured content, and both are escaped."""
 
 
-class LoadTool(msgspec.Struct, frozen=True):
-    """A tool on its way to a process."""
-
-    number: int
-    feature: bytes
-    kind: Kind
-    max_result_bytes: int
-    members: frozenset[int]
-    """The numbers of all tools of the pool; the process unloads all others."""
-
-
 class RunCall(msgspec.Struct, frozen=True):
-    """A call on its way to a process that has loaded its tool."""
+    """A call on its way to a process."""
 
-    number: int
     arguments: Any
     request_id: RequestId
     principal: Principal
@@ -54,7 +42,7 @@ class RunCall(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, tag="loaded"):
-    """The answer to a tool: the traceback, if it cannot be loaded."""
+    """The first message of a process: the traceback, if its tool cannot be loaded."""
 
     failure: str | None
 

@@ -1,11 +1,9 @@
-"""The processes that run one tool, or a group of tools."""
+"""The processes that run one tool."""
 
 import contextlib
-import itertools
 import logging
 import multiprocessing
 import threading
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.reduction import ForkingPickler
@@ -19,7 +17,6 @@ from axolotl_server.execution.process_messages import (
     HangUp,
     InvalidMessage,
     Loaded,
-    LoadTool,
     LogMessage,
     Outcome,
     ProcessMessage,
@@ -45,26 +42,26 @@ class NoProcess(Exception):
     """No process can run a tool; the text says why."""
 
 
-class PooledTool(NamedTuple):
-    """A tool of a pool; calls refer to it by its number."""
+class ProcessTool(NamedTuple):
+    """What a process gets at its start."""
 
-    number: int
     feature: IFeature
     kind: Kind
     max_result_bytes: int
 
 
 class ToolProcess:
-    """A process that runs tools; one thread at a time uses it, and any thread may kill it."""
+    """A process that runs a tool; one thread at a time uses it, and any thread may kill it."""
 
-    def __init__(self, name: str, max_memory_bytes: int | None) -> None:
+    def __init__(self, name: str, tool: ProcessTool, max_memory_bytes: int | None) -> None:
         context: Any = multiprocessing.get_context(START_METHOD)
         preload(work.__module__)
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, max_memory_bytes), daemon=True, name=name)
+        arguments = theirs, bytes(ForkingPickler.dumps(tool.feature)), *tool[1:], max_memory_bytes
+        self._process = context.Process(target=work, args=arguments, daemon=True, name=name)
         self._process.start()
         theirs.close()
-        self._loaded: set[int] = set()
+        self._tool = tool
         self._busy = False
         self._killed = False
         self.began = False
@@ -75,31 +72,25 @@ class ToolProcess:
         """Whether it waits for a call; one that sends anything by itself has ended, or cannot be trusted."""
         return not self._busy and not self._killed and not self._pipe.poll()
 
-    def has_loaded(self, pooled: PooledTool) -> bool:
-        """Tell whether it has loaded a tool."""
-        return pooled.number in self._loaded
-
-    def load(self, pooled: PooledTool, members: frozenset[int]) -> None:
-        """Load a tool, unless it is loaded, and unload those that left the pool.
+    def wait_loaded(self) -> None:
+        """Wait until it has loaded its tool; one that does not do so in time is killed.
 
         It raises EOFError if the process ended or took too long, and NoProcess if the tool cannot be loaded.
         """
-        if self.has_loaded(pooled):
-            return
-        feature = bytes(ForkingPickler.dumps(pooled.feature))
-        data = bytes(
-            ForkingPickler.dumps(LoadTool(pooled.number, feature, pooled.kind, pooled.max_result_bytes, members))
-        )
-        self._busy = True
-        failure = self._send_tool(data)
-        self._busy = False
-        self._loaded &= members
-        if failure is not None:
-            _log.error("%s cannot be loaded in a process:\n%s", pooled.feature.name, failure)
+        timer = threading.Timer(_START_SECONDS, self.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            answer = receive_message(self._pipe, 0)
+        finally:
+            timer.cancel()
+        if not isinstance(answer, Loaded):
+            raise InvalidMessage(f"{type(answer).__name__} is not the first message of a process")
+        if answer.failure is not None:
+            _log.error("%s cannot be loaded in a process:\n%s", self._tool.feature.name, answer.failure)
             raise NoProcess("it cannot be loaded in a process")
-        self._loaded.add(pooled.number)
 
-    def run(self, run_call: RunCall, call: ToolCall, max_result_bytes: int) -> Outcome:
+    def run(self, run_call: RunCall, call: ToolCall) -> Outcome:
         """Run a call, and forward its messages to the caller.
 
         It raises EOFError or OSError if the process ended, and InvalidMessage if it sent anything but messages; `began`
@@ -109,7 +100,7 @@ class ToolProcess:
         self._busy, self.began = True, False
         self._pipe.send_bytes(data)
         while True:
-            message = receive_message(self._pipe, max_result_bytes)
+            message = receive_message(self._pipe, self._tool.max_result_bytes)
             if isinstance(message, Outcome):
                 self._busy = False
                 return message
@@ -135,36 +126,19 @@ class ToolProcess:
         self._process.join(1)
         self._pipe.close()
 
-    def _send_tool(self, data: Any) -> str | None:
-        """Send a tool and wait for the answer; a process that does not answer in time is killed."""
-        timer = threading.Timer(_START_SECONDS, self.kill)
-        timer.daemon = True
-        timer.start()
-        try:
-            self._pipe.send_bytes(data)
-            answer = receive_message(self._pipe, 0)
-        finally:
-            timer.cancel()
-        if not isinstance(answer, Loaded):
-            raise InvalidMessage(f"{type(answer).__name__} is not the answer to a tool")
-        return answer.failure
-
 
 class ProcessPool:
-    """Processes for a tool or a group; some start in advance, ended ones are replaced, tools are loaded on demand."""
+    """The processes of a tool: one starts in advance, ended ones are replaced."""
 
-    def __init__(self, name: str, size: int, max_memory_bytes: int | None) -> None:
+    def __init__(self, tool: ProcessTool, size: int, max_memory_bytes: int | None) -> None:
         if getattr(multiprocessing.current_process(), "_inheriting", False):  # before the module is imported completely
             _log.critical(_UNGUARDED)
             raise SystemExit(1)
-        self._name = f"axolotl-{name}"
+        self._tool = tool
+        self._name = f"axolotl-{tool.feature.name}"
         self._max_memory_bytes = max_memory_bytes
         self._idle: list[ToolProcess] = []
         self._all: set[ToolProcess] = set()
-        self._members: set[int] = set()
-        self._next_number = itertools.count(1).__next__
-        self._to_warm: deque[PooledTool] = deque()
-        self._warming = threading.Lock()
         self._lock = threading.RLock()
         self.closed = False
         self.threads = ThreadPoolExecutor(size, thread_name_prefix=self._name)
@@ -172,33 +146,20 @@ class ProcessPool:
     def __len__(self) -> int:
         return len(self._all)
 
-    def join(self, feature: IFeature, kind: Kind, max_result_bytes: int) -> PooledTool:
-        """Add a tool."""
-        pooled = PooledTool(self._next_number(), feature, kind, max_result_bytes)
-        self._members.add(pooled.number)
-        return pooled
-
-    def leave(self, pooled: PooledTool) -> None:
-        """Remove a tool; the pool ends with its last one."""
-        self._members.discard(pooled.number)
-        if not self._members:
-            self.close()
-
-    def warm(self, pooled: PooledTool) -> None:
-        """Start a process for a tool in the background."""
-        self._to_warm.append(pooled)
+    def warm(self) -> None:
+        """Start a process in the background, unless one is idle."""
         with contextlib.suppress(RuntimeError):  # the pool was closed in the meantime
             self.threads.submit(self._warm)
 
     @contextlib.contextmanager
-    def process(self, pooled: PooledTool) -> Iterator[ToolProcess]:
-        """Lend a process that has loaded a tool, or raise NoProcess; one that cannot be used again is replaced."""
-        process = self._ready_process(pooled)
+    def process(self) -> Iterator[ToolProcess]:
+        """Lend a process, or raise NoProcess; one that cannot be used again is replaced."""
+        process = self._ready_process()
         try:
             yield process
         finally:
             if not self._keep(process):
-                self.warm(pooled)
+                self.warm()
 
     def close(self) -> None:
         """End all processes."""
@@ -212,61 +173,43 @@ class ProcessPool:
             process.kill()
 
     def _warm(self) -> None:
-        """Prepare one process after the other; otherwise every tool of a group would start its own."""
-        while self._to_warm and self._warming.acquire(blocking=False):
-            try:
-                if self._to_warm:  # another thread may have been faster
-                    self._prepare(self._to_warm.popleft())
-            except Exception:
-                _log.exception("a process could not be started in advance")
-            finally:
-                self._warming.release()
-
-    def _prepare(self, pooled: PooledTool) -> None:
-        if pooled.number in self._members and not self.closed:
-            with contextlib.suppress(NoProcess):
-                self._keep(self._ready_process(pooled))
-
-    def _ready_process(self, pooled: PooledTool) -> ToolProcess:
-        """Find or start a process that has loaded a tool."""
-        process = self._take(pooled)
-        if process is not None:
-            with contextlib.suppress(EOFError, OSError, InvalidMessage):  # it has just ended: try a new one
-                return self._loaded_process(process, pooled)
         try:
-            return self._loaded_process(self._start(), pooled)
+            with contextlib.suppress(NoProcess):
+                self._keep(self._ready_process())
+        except Exception:
+            _log.exception("a process could not be started in advance")
+
+    def _ready_process(self) -> ToolProcess:
+        """Find or start a process that has loaded the tool."""
+        try:
+            return self._take() or self._start()
         except (EOFError, OSError, InvalidMessage) as error:
             if not self.closed:
                 what = "the process for %s does not start; its output above tells the reason"
-                _log.error(what, pooled.feature.name, exc_info=error)
+                _log.error(what, self._tool.feature.name, exc_info=error)
             raise NoProcess("its process does not start") from error
 
-    def _take(self, pooled: PooledTool) -> ToolProcess | None:
-        """Take an idle process, preferably the latest one that has loaded the tool."""
+    def _take(self) -> ToolProcess | None:
+        """Take the idle process that was used last."""
         while True:
             with self._lock:
                 if not self._idle:
                     return None
-                process = next((one for one in reversed(self._idle) if one.has_loaded(pooled)), self._idle[-1])
-                self._idle.remove(process)
+                process = self._idle.pop()
             if process.usable:
                 return process
             self._drop(process)
 
-    def _loaded_process(self, process: ToolProcess, pooled: PooledTool) -> ToolProcess:
-        try:
-            process.load(pooled, frozenset(self._members))
-        except BaseException:
-            self._keep(process)
-            raise
-        return process
-
     def _start(self) -> ToolProcess:
-        process = ToolProcess(self._name, self._max_memory_bytes)
+        process = ToolProcess(self._name, self._tool, self._max_memory_bytes)
         self._all.add(process)
-        if self.closed:
+        try:
+            if self.closed:
+                raise NoProcess("the server is stopping")
+            process.wait_loaded()
+        except BaseException:
             self._drop(process)
-            raise NoProcess("the server is stopping")
+            raise
         return process
 
     def _keep(self, process: ToolProcess) -> bool:
@@ -299,4 +242,4 @@ def _forward(call: ToolCall, message: ProcessMessage) -> None:
         case HangUp():
             call.hang_up()
         case Loaded():
-            raise InvalidMessage("the process was not asked to load a tool")
+            raise InvalidMessage("the process had loaded its tool")

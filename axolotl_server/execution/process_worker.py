@@ -1,4 +1,4 @@
-"""The program of a tool process: it loads tools and runs one call at a time until the pipe is closed."""
+"""The program of a tool process: it loads its tool and runs one call at a time until the pipe is closed."""
 
 import asyncio
 import contextlib
@@ -21,9 +21,10 @@ from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import CallScope, Entered
 from axolotl_core.calls.steps import KeptStep
 from axolotl_core.errors import MissingCapability, ToolError
-from axolotl_core.features.feature import IFeature, check_awaited
+from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
 from axolotl_core.output import WriteOutput, bounded
 from axolotl_core.protocol.messages import LEVELS, LogLevel
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import encode, log_text
 from axolotl_core.questions.question import Question
 from axolotl_core.tools.tool import ITool
@@ -32,7 +33,6 @@ from axolotl_server.execution.process_messages import (
     Begun,
     HangUp,
     Loaded,
-    LoadTool,
     LogMessage,
     Outcome,
     Output,
@@ -118,45 +118,34 @@ class _LoadedTool(NamedTuple):
     max_result_bytes: int
 
 
-def work(pipe: Pipe, max_memory_bytes: int | None) -> None:
-    """Load tools and run calls until the pipe is closed."""
+def work(pipe: Pipe, feature: bytes, kind: Kind, max_result_bytes: int, max_memory_bytes: int | None) -> None:
+    """Load a tool and run its calls until the pipe is closed."""
     end_with_server()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles interrupts, and ends its processes itself
     if max_memory_bytes is not None:
         _limit_memory(max_memory_bytes)
-    tools: dict[int, _LoadedTool] = {}
     with contextlib.suppress(EOFError, ConnectionError), asyncio.Runner() as runner:
+        try:
+            loaded = pickle.loads(feature)
+            tool = _LoadedTool(loaded, write_output_of(loaded, kind), max_result_bytes)
+        except BaseException:
+            send_message(pipe, Loaded(_failure().traceback))
+            return
+        send_message(pipe, Loaded(None))
         while True:
-            _handle_next(tools, pipe, runner)
+            _handle_next(tool, pipe, runner)
 
 
-def _handle_next(tools: dict[int, _LoadedTool], pipe: Pipe, runner: asyncio.Runner) -> None:
-    """Wait for a call and run it, or for a tool and load it."""
+def _handle_next(tool: _LoadedTool, pipe: Pipe, runner: asyncio.Runner) -> None:
+    """Wait for a call and run it."""
     try:
-        received: RunCall | LoadTool = pipe.recv()
+        received: RunCall = pipe.recv()
     except EOFError:
         raise
     except Exception:  # arguments that cannot be unpickled here
         send_message(pipe, _failure())
     else:
-        if isinstance(received, LoadTool):
-            send_message(pipe, Loaded(_load(tools, received)))
-        else:
-            tool = tools[received.number]
-            _answer(tool, received, pipe, _CallRuntime(tool.feature, runner))
-
-
-def _load(tools: dict[int, _LoadedTool], request: LoadTool) -> str | None:
-    """Load a tool, unload those that left the pool, and return a traceback if the tool cannot be loaded."""
-    for number in tools.keys() - request.members:
-        del tools[number]
-    try:
-        feature = pickle.loads(request.feature)
-        write_output = write_output_of(feature, request.kind)
-        tools[request.number] = _LoadedTool(feature, write_output, request.max_result_bytes)
-    except BaseException:  # other tools run here too
-        return _failure().traceback
-    return None
+        _answer(tool, received, pipe, _CallRuntime(tool.feature, runner))
 
 
 def _failure() -> ProcessFailure:
@@ -204,13 +193,21 @@ def _run(
 ) -> tuple[BaseException | None, Outcome]:
     try:
         output = check_awaited(tool.feature, runtime.finish(tool.feature.execute(run_call.arguments, context)))
-        return None, Output(tool.write_output(bounded(output, tool.max_result_bytes)))
+        return None, Output(_write(tool, output))
     except ToolError as error:
         return error, _reported_error(error)
     except MemoryError as error:
         return error, _too_large(tool.feature)
     except BaseException as error:
         return error, _failure()
+
+
+def _write(tool: _LoadedTool, output: Any) -> bytes:
+    output = bounded(output, tool.max_result_bytes)
+    try:
+        return tool.write_output(output)
+    except UNSENDABLE as error:
+        raise output_error(error, output, tool.feature) from None
 
 
 def _reported_error(error: ToolError) -> Outcome:
@@ -223,7 +220,7 @@ def _reported_error(error: ToolError) -> Outcome:
 
 def _too_large(feature: IFeature) -> Outcome:
     return _reported_error(
-        ToolError(f"Tool {feature.name} needs more memory than it may have", meta={"reason": "memory"})
+        ToolError(f"Tool {feature.name} needs more memory than it may have", meta=own_meta(reason="memory"))
     )
 
 

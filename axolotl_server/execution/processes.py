@@ -14,18 +14,19 @@ import msgspec
 from axolotl_core.errors import ConfigurationError, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Invoke, ToolCall
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.execution.threads import in_loop, loop_future
 
 if TYPE_CHECKING:
     from axolotl_server.execution.process_messages import Outcome, ReadOutput, RunCall
-    from axolotl_server.execution.process_pool import PooledTool, ProcessPool, ToolProcess
+    from axolotl_server.execution.process_pool import ProcessPool, ToolProcess
 
 _WARM_AFTER_SECONDS: Final = 1.0
 """Short enough for the first call, long enough for commands that start a server only to inspect it."""
 
 _log = logging.getLogger("axolotl")
 
-_CRASHED: Final = {"reason": "crashed"}
+_CRASHED: Final = own_meta(reason="crashed")
 
 
 class WorkerFailed(Exception):
@@ -33,7 +34,7 @@ class WorkerFailed(Exception):
 
 
 class ProcessRunner:
-    """Runs tools in processes: a tool has processes of its own, or shares those of a group.
+    """Runs tools in processes, of which every tool has its own.
 
     If a call is stopped, its process is killed, and no other call is lost. To be made in the thread of the loop.
     """
@@ -42,29 +43,31 @@ class ProcessRunner:
         self._processes = processes
         self._max_memory_bytes = max_memory_bytes
         self._loop = asyncio.get_running_loop()
-        self._joining = threading.Lock()
+        self._adding = threading.Lock()
         self._pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
-        self._groups: weakref.WeakValueDictionary[str, ProcessPool] = weakref.WeakValueDictionary()
         self.killed = 0
         """How many processes were killed because their call was stopped."""
 
     def runner(self, spec: FeatureSpec) -> Invoke:
-        """Return the function that runs a tool in a process; a pool ends when none of its tools can be called.
+        """Return the function that runs a tool in a process; its processes end when it can no longer be called.
 
         A tool that cannot be sent to a process raises ConfigurationError.
         """
         from axolotl_server.execution.process_messages import read_output_of  # few servers have processes
+        from axolotl_server.execution.process_pool import ProcessPool, ProcessTool
 
         _check_portable(spec)
         read_output = read_output_of(spec.feature, spec.kind)
-        with self._joining:
-            pool = self._pool(spec)
-            pooled = pool.join(spec.feature, spec.kind, spec.limits.max_result_bytes or sys.maxsize)
-        in_loop(self._loop, partial(self._loop.call_later, _WARM_AFTER_SECONDS, pool.warm, pooled))
-        tool_runner = _ToolRunner(pool, pooled, self, read_output)
+        tool = ProcessTool(spec.feature, spec.kind, spec.limits.max_result_bytes or sys.maxsize)
+        size = min(self._processes, spec.limits.max_concurrency or self._processes)
+        pool = ProcessPool(tool, size, self._max_memory_bytes)
+        with self._adding:
+            self._pools.add(pool)
+        in_loop(self._loop, partial(self._loop.call_later, _WARM_AFTER_SECONDS, pool.warm))
+        tool_runner = _ToolRunner(pool, self, read_output)
         # In the loop, because the garbage collector may run in a thread that holds any lock. Not at exit, because a
         # fork of the server would end its processes.
-        weakref.finalize(tool_runner, in_loop, self._loop, partial(self._leave, pool, pooled)).atexit = False
+        weakref.finalize(tool_runner, in_loop, self._loop, pool.close).atexit = False
         return tool_runner.invoke
 
     @property
@@ -78,45 +81,21 @@ class ProcessRunner:
             pool.close()
 
     def _all_pools(self) -> "tuple[ProcessPool, ...]":
-        with self._joining:
+        with self._adding:
             return tuple(self._pools)
-
-    def _pool(self, spec: FeatureSpec) -> "ProcessPool":
-        """Find the pool of the tool's group, or make one."""
-        from axolotl_server.execution.process_pool import ProcessPool  # few servers have processes
-
-        group = spec.limits.pool
-        pool = None if group is None else self._groups.get(group)
-        if pool is not None and not pool.closed:
-            return pool
-        most = spec.limits.max_concurrency if group is None else None
-        pool = ProcessPool(
-            group or spec.feature.name, min(self._processes, most or self._processes), self._max_memory_bytes
-        )
-        self._pools.add(pool)
-        if group is not None:
-            self._groups[group] = pool
-        return pool
-
-    def _leave(self, pool: "ProcessPool", pooled: "PooledTool") -> None:
-        with self._joining:
-            pool.leave(pooled)
 
 
 class _ToolRunner:
     """Runs the calls of one tool."""
 
-    def __init__(
-        self, pool: "ProcessPool", pooled: "PooledTool", runner: ProcessRunner, read_output: "ReadOutput"
-    ) -> None:
+    def __init__(self, pool: "ProcessPool", runner: ProcessRunner, read_output: "ReadOutput") -> None:
         self._pool = pool
-        self._pooled = pooled
         self._runner = runner
         self._read_output = read_output
 
     async def invoke(self, call: ToolCall) -> Any:
         run = _Run(call)
-        working = self._pool.threads.submit(_work, self._pool, self._pooled, run, self._read_output)
+        working = self._pool.threads.submit(_work, self._pool, run, self._read_output)
         try:
             return await loop_future(working)
         except asyncio.CancelledError:
@@ -155,19 +134,18 @@ class _Run:
             return True
 
 
-def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run, read_output: "ReadOutput") -> Any:
+def _work(pool: "ProcessPool", run: _Run, read_output: "ReadOutput") -> Any:
     """Run a call in a process of the pool, and return its output; None if the call was stopped before it began."""
     from axolotl_server.execution.process_messages import InvalidMessage
     from axolotl_server.execution.process_pool import NoProcess
 
     try:
         for last in (False, True):
-            with pool.process(pooled) as process:
+            with pool.process() as process:
                 if not run.begin(process):
                     return None
                 try:
-                    outcome = process.run(_run_call(run.call, pooled), run.call, pooled.max_result_bytes)
-                    return _unwrap(outcome, read_output)
+                    return _unwrap(process.run(_run_call(run.call), run.call), read_output)
                 except InvalidMessage as problem:
                     process.kill()
                     raise _invalid(run.call, problem) from None
@@ -183,11 +161,11 @@ def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run, read_output: "Re
         raise ToolError(f"{_named(run.call.spec)} cannot run: {reason}", meta=_CRASHED) from None
 
 
-def _run_call(call: ToolCall, pooled: "PooledTool") -> "RunCall":
+def _run_call(call: ToolCall) -> "RunCall":
     from axolotl_server.execution.process_messages import RunCall
 
     caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace, dict(call.meta)
-    return RunCall(pooled.number, call.arguments, *caller)
+    return RunCall(call.arguments, *caller)
 
 
 def _unwrap(outcome: "Outcome", read_output: "ReadOutput") -> Any:

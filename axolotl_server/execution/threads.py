@@ -22,8 +22,7 @@ T = TypeVar("T")
 class Zombies:
     """Answered calls whose code is still running: coroutines that swallow their cancellation, and threads."""
 
-    def __init__(self, on_change: Callable[[], object] | None = None) -> None:
-        self._on_change = on_change
+    def __init__(self) -> None:
         self._running: dict[ToolCall, int] = {}
         """How often each was counted: a layer may have given up waiting more than once."""
         self.total = 0
@@ -37,7 +36,6 @@ class Zombies:
         self._running[call] = self._running.get(call, 0) + 1
         if self._running[call] == 1:
             self.total += 1
-            self._notify()
 
     def remove(self, call: ToolCall) -> None:
         """Stop counting a call whose code has ended; called as often as it was added."""
@@ -45,7 +43,6 @@ class Zombies:
             self._running[call] -= 1
             if not self._running[call]:
                 del self._running[call]
-                self._notify()
 
     def by_name(self) -> dict[str, int]:
         """Return the number of zombies per feature."""
@@ -53,10 +50,6 @@ class Zombies:
         for call in tuple(self._running):
             counts[call.spec.name] = counts.get(call.spec.name, 0) + 1
         return counts
-
-    def _notify(self) -> None:
-        if self._on_change is not None:
-            self._on_change()
 
 
 class _Raised(NamedTuple):

@@ -3,7 +3,6 @@
 import itertools
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
@@ -28,31 +27,11 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
 
 ViewT = TypeVar("ViewT")
-ValueT = TypeVar("ValueT")
 
 PAGE_SIZE: Final = 1000
 """The maximum number of entries in a page of a list."""
 _MAX_PROFILES: Final = 1000
 _MAX_VIEWS: Final = 32
-
-
-class _RecentValues(Generic[ValueT]):
-    """A bounded cache that drops the least recently used value."""
-
-    def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
-        self._values: OrderedDict[Hashable, ValueT] = OrderedDict()
-
-    def get(self, key: Hashable) -> ValueT | None:
-        if key not in self._values:
-            return None
-        self._values.move_to_end(key)
-        return self._values[key]
-
-    def put(self, key: Hashable, value: ValueT) -> None:
-        self._values[key] = value
-        if len(self._values) > self._maximum:
-            self._values.popitem(last=False)
 
 
 class Views(Generic[ViewT]):
@@ -64,8 +43,8 @@ class Views(Generic[ViewT]):
 
     def __init__(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
         self._bindings = bindings
-        self._by_profile: _RecentValues[bytes] = _RecentValues(_MAX_PROFILES)
-        self._views: _RecentValues[ViewT] = _RecentValues(_MAX_VIEWS)
+        self._by_profile: dict[Hashable, bytes] = {}
+        self._views: dict[bytes, ViewT] = {}
 
     async def mask(self, principal: Principal, authorization: "Authorization") -> bytes:
         """Return a byte per feature, 1 if the principal may use it, or raise InternalError if the authorizer failed."""
@@ -75,7 +54,9 @@ class Views(Generic[ViewT]):
         mask = self._by_profile.get(profile)
         if mask is None:
             mask = await self._decide(principal, authorization)
-            self._by_profile.put(profile, mask)
+            if len(self._by_profile) >= _MAX_PROFILES:
+                self._by_profile.clear()
+            self._by_profile[profile] = mask
         return mask
 
     async def _decide(self, principal: Principal, authorization: "Authorization") -> bytes:
@@ -90,11 +71,12 @@ class Views(Generic[ViewT]):
         return frozenset().union(*(spec.feature.scopes for spec in self._specs))
 
     def view(self, mask: bytes, make: Callable[[], ViewT]) -> ViewT:
-        """Return the view for a mask; it is made once and kept while it is in use."""
+        """Return the view for a mask, which is made once and kept."""
         view = self._views.get(mask)
         if view is None:
-            view = make()
-            self._views.put(mask, view)
+            if len(self._views) >= _MAX_VIEWS:
+                self._views.clear()
+            view = self._views[mask] = make()
         return view
 
 
@@ -103,11 +85,10 @@ SpecT = TypeVar("SpecT", bound=FeatureSpec)
 
 
 class _Listing(msgspec.Struct, Generic[SpecT], frozen=True):
-    """Bindings at one moment, in their order, with the pages that were made of them."""
+    """Bindings at one moment, in their order."""
 
     bindings: Sequence[Binding[SpecT]]
     ordinals: Sequence[int]
-    pages: dict[tuple[str, int], bytes] = msgspec.field(default_factory=dict)
 
     def extended(self, entries: Iterable[tuple[int, Binding[SpecT]]]) -> "_Listing[SpecT]":
         """Add bindings at the end."""
@@ -300,17 +281,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         return next(self._next_ordinal), binding
 
     def _page(self, listing: _Listing[SpecT], era: IEra, after: int, tail: bytes) -> bytes:
-        """Return a page from the cache; pages with an unusual start are not kept, because there may be many."""
         start = bisect_right(listing.ordinals, after)
-        key = (era.revision.name, start)
-        page = listing.pages.get(key)
-        if page is None:
-            page = self._make_page(listing, era, start, tail)
-            if start % self._page_size == 0:
-                listing.pages[key] = page
-        return page
-
-    def _make_page(self, listing: _Listing[SpecT], era: IEra, start: int, tail: bytes) -> bytes:
         end = start + self._page_size
         shown = zip(listing.ordinals[start:end], listing.bindings[start:end], strict=True)
         entries = b",".join(self._entry(ordinal, binding, era.revision) for ordinal, binding in shown)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer, run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
@@ -24,10 +25,11 @@ from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.connection import IObserver
+from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.questions.sealing import TTL_SECONDS, StateSealer
-from axolotl_server.settings.server import ServerSettings
-from axolotl_server.stores.assembly import make_redis, make_result_store
+from axolotl_server.settings.server import RedisSettings, ServerSettings
+from axolotl_server.stores.memory_results import make_result_store
 
 if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
     from axolotl_server.tasks.task_service import TaskService
 
 # Code that few servers need is imported by those that need it: every module costs time at startup.
+
+
+_MAX_CONNECTIONS: Final = 20
+"""The maximum number of connections to Redis per process."""
 
 
 class ServerAssembly:
@@ -111,7 +117,13 @@ class ServerAssembly:
     @cached_property
     def redis(self) -> "RedisClient | None":
         """The connections to Redis, which all stores share."""
-        return make_redis(self.settings.redis)
+        redis = self.settings.redis
+        if redis.url is None:
+            return None
+        load_redis(redis)
+        from axolotl_server.stores.redis_client import RedisClient
+
+        return RedisClient(redis.url.get_secret_value(), prefix=redis.prefix, max_connections=_MAX_CONNECTIONS)
 
     @cached_property
     def quota_store(self) -> IQuotaStore | None:
@@ -191,8 +203,8 @@ class ServerAssembly:
     @cached_property
     def registry(self) -> ToolRegistry:
         """The tools."""
-        self.roles.registry.register_range(self.roles.tools)
-        return self.roles.registry
+        self.roles.tool_registry.register_range(self.roles.tools)
+        return self.roles.tool_registry
 
     @cached_property
     def prompt_registry(self) -> PromptRegistry:
@@ -225,6 +237,11 @@ class ServerAssembly:
     def templates(self) -> TemplateCatalogue:
         """The resource templates that are served."""
         return TemplateCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
+
+    @property
+    def catalogues(self) -> tuple[ToolCatalogue, PromptCatalogue, ResourceCatalogue, TemplateCatalogue]:
+        """All features that are served, except skills."""
+        return self.tools, self.prompts, self.resources, self.templates
 
     @cached_property
     def skills(self) -> "SkillCatalogue | None":
@@ -268,14 +285,18 @@ class ServerAssembly:
         }
 
     @cached_property
+    def extension_methods(self) -> ExtensionMethods:
+        """The methods of extensions."""
+        return ExtensionMethods(self.roles.extensions, self.binder, self.inflight)
+
+    @cached_property
     def guard(self) -> "Guard | None":
         """Refuses requests for features that the principal may not use, where there are access rules."""
         if self.authorization is None:
             return None
         from axolotl_server.authorization.guard import Guard
 
-        catalogues = (self.tools, self.prompts, self.resources, self.templates)
-        return Guard(self.authorization, self.feature_methods, catalogues)
+        return Guard(self.authorization, self.feature_methods, self.catalogues)
 
     @cached_property
     def stream_guard(self) -> "StreamGuard | None":
@@ -284,7 +305,7 @@ class ServerAssembly:
             return None
         from axolotl_server.authorization.guard import StreamGuard
 
-        return StreamGuard(self.authorization, (self.tools, self.prompts, self.resources, self.templates))
+        return StreamGuard(self.authorization, self.tools, self.catalogues[1:])
 
     @cached_property
     def watch(self) -> "ResourceWatch | None":
@@ -318,3 +339,13 @@ class ServerAssembly:
         )
         handler.stream_guard = self.stream_guard
         return handler
+
+
+def load_redis(settings: RedisSettings) -> None:
+    """Import the Redis library if the settings need it: it takes a while, so do it before an event loop runs."""
+    if settings.url is None:
+        return
+    try:
+        import axolotl_server.stores.redis_client  # noqa: F401
+    except ImportError:
+        raise ConfigurationError.missing_extra("Setting redis.url", "redis") from None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean, nearest
 from axolotl_core.schema import explain_type_error
 from axolotl_server.hosting.role_mistakes import place_of_error
 
@@ -150,8 +150,7 @@ def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:
         raise ConfigurationError(f"{target} does not name a container: write {target}:Container")
     for name in names:
         if not hasattr(value, name):
-            near = nearest(name, (known for known in vars(module) if not known.startswith("_")))
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = did_you_mean(name, (known for known in vars(module) if not known.startswith("_")))
             raise ConfigurationError(f"{module.__name__!r} has no attribute {name!r}{hint}")
         value = getattr(value, name)
     return value

@@ -10,7 +10,6 @@ from axolotl_server.eras.handshake import HandshakeEra
 from axolotl_server.eras.stateless import StatelessEra
 from axolotl_server.messages.connection import IObserver
 from axolotl_server.messages.request import Request
-from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.methods.lifecycle import (
     Discovery,
     Handshake,
@@ -120,7 +119,7 @@ def _shared(assembly: "ServerAssembly", capabilities: Mapping[str, Any]) -> dict
         "resources/subscribe": assembly.resource_methods.subscribe,
         "resources/unsubscribe": assembly.resource_methods.unsubscribe,
     }
-    added = ExtensionMethods(assembly.roles.extensions, assembly.binder, assembly.inflight)
+    added = assembly.extension_methods
     return {**dict(_offered(methods, capabilities)), **dict.fromkeys(added.names, added.call)}
 
 

@@ -9,31 +9,10 @@ from dependency_injector import containers, errors, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import place_of, relative_path
-from axolotl_core.names import nearest
+from axolotl_core.names import did_you_mean, nearest
 from axolotl_core.schema import explain_type_error
+from axolotl_server.hosting.roles import ROLES
 
-_WRITTEN: Final = {
-    "tools": "providers.List(providers.Singleton(MyTool))",
-    "prompts": "providers.List(providers.Singleton(MyPrompt))",
-    "resources": "providers.List(providers.Singleton(MyResource))",
-    "skills": "providers.List(providers.Singleton(MySkill))",
-    "tool_registry": "providers.Singleton(ToolRegistry)",
-    "prompt_registry": "providers.Singleton(PromptRegistry)",
-    "resource_registry": "providers.Singleton(ResourceRegistry)",
-    "settings": 'providers.Object({"limits": {"timeout_seconds": 10}})',
-    "layers": "providers.List(providers.Singleton(MyLayer))",
-    "extensions": "providers.List(providers.Singleton(MyExtension))",
-    "name_rule": "providers.Singleton(MyNameRule)",
-    "event_store": "providers.Singleton(MyEventStore)",
-    "authorizer": "providers.Singleton(MyAuthorizer)",
-    "token_verifier": "providers.Singleton(MyVerifier)",
-    "quota_store": "providers.Singleton(MyQuotaStore)",
-    "result_store": "providers.Singleton(MyResultStore)",
-    "task_engine": "providers.Singleton(MyEngine)",
-    "audit_sinks": "providers.List(providers.Singleton(MySink))",
-    "health_checks": "providers.List(providers.Singleton(MyCheck))",
-}
-"""All roles, and how each is written."""
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -57,10 +36,10 @@ def roles_without_provider(container: Any) -> Iterator[str]:
     """Find roles that are plain values."""
     written: Any = getattr(container, "declarative_parent", None)
     for name, value in ({} if written is None else vars(written)).items():
-        if name in _WRITTEN and name not in container.providers and not callable(value):
+        if name in ROLES and name not in container.providers and not callable(value):
             yield (
                 f"{written.__qualname__}.{name}{place_of(written, name)} is of type {type(value).__name__}, which is "
-                f"not a provider: write {name} = {_WRITTEN[name]}"
+                f"not a provider: write {name} = {ROLES[name].example}"
             )
 
 
@@ -70,12 +49,12 @@ def misspelled_roles(container: Any) -> Iterator[str]:
     candidates = {
         name: one
         for name, one in known.items()
-        if name not in _WRITTEN and _resembles_a_role(name) and not isinstance(one, providers.Container)
+        if name not in ROLES and _resembles_a_role(name) and not isinstance(one, providers.Container)
     }
     used = {id(one) for provider in known.values() for one in provider.traverse()} if candidates else set()
     written: Any = getattr(container, "declarative_parent", None)
     for name, provider in candidates.items():
-        near = nearest(name, _WRITTEN)
+        near = nearest(name, ROLES)
         if near is not None and near not in known and id(provider) not in used:
             where = "" if written is None else place_of(written, name)
             yield f"The container has {name!r}{where}, which is not a role; did you mean {near!r}?"
@@ -84,7 +63,7 @@ def misspelled_roles(container: Any) -> Iterator[str]:
 def _resembles_a_role(name: str) -> bool:
     """Sort out most names without a comparison that takes long."""
     letters = set(name)
-    return any(abs(len(name) - len(role)) <= 2 and len(letters ^ set(role)) <= 3 for role in _WRITTEN)
+    return any(abs(len(name) - len(role)) <= 2 and len(letters ^ set(role)) <= 3 for role in ROLES)
 
 
 def provider_failure(provider: Any, error: Exception) -> ConfigurationError:
@@ -151,8 +130,7 @@ def _wrong_arguments(provider: Any, what: str, parameters: Any) -> Iterator[str]
     is_open = any(value.kind is value.VAR_KEYWORD for value in parameters.values())
     unknown = () if is_open else [name for name in provider.kwargs if name not in parameters]
     for name in unknown:
-        near = nearest(name, parameters)
-        hint = f"; did you mean {near}?" if near else f": it has {', '.join(parameters) or 'none'}"
+        hint = did_you_mean(name, parameters, f": it has {', '.join(parameters) or 'none'}")
         yield f"{what} has no parameter {name}{hint}"
     left = [value for value in plain[len(provider.args) :] if value.name not in provider.kwargs]
     missing = [value.name for value in left if value.default is value.empty]

@@ -41,8 +41,7 @@ def for_lone_process(
 
     The number is taken until the function that `hold` is given was called, or the process has ended.
     """
-    shared = next((name for name, path in settings.audit.paths.items() if WORKER in str(path)), None)
-    if shared is None:
+    if WORKER not in str(settings.audit.jsonl_path):
         return settings
     from axolotl_server.audit.log_files import LogLock  # the system may have no locks
 
@@ -50,7 +49,8 @@ def for_lone_process(
     while True:
         number += 1
         audit = settings.audit.of_worker(f"{kind}-{number}")
-        log = audit.paths[shared]
+        log = audit.jsonl_path
+        assert log is not None
         with suppress(OSError):  # opening the log says why it cannot be used
             try:
                 hold(LogLock(log.with_name(f"{log.name}.slot")).release)
@@ -62,18 +62,15 @@ def for_lone_process(
 def named_logs(settings: ServerSettings) -> list[Path]:
     """List the audit logs of the workers that serve clients."""
     workers = map(str, range(1, settings.http.workers + 1))
-    return list(dict.fromkeys(path for worker in workers for path in settings.audit.of_worker(worker).paths.values()))
+    paths = (settings.audit.of_worker(worker).jsonl_path for worker in workers)
+    return list(dict.fromkeys(path for path in paths if path is not None))
 
 
 def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:
-    shared = [name for name, path in audit.paths.items() if WORKER not in str(path)]
-    if shared:
+    if audit.jsonl_path is not None and WORKER not in str(audit.jsonl_path):
         raise ConfigurationError(
-            *(
-                f"Setting audit.{name} needs {WORKER} in its name with several workers, for example "
-                f"audit-{WORKER}.log, because only one process can write a log"
-                for name in shared
-            )
+            f"Setting audit.jsonl_path needs {WORKER} in its name with several workers, for example "
+            f"audit-{WORKER}.log, because only one process can write a log"
         )
     return audit.of_worker(str(number))
 

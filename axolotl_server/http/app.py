@@ -1,7 +1,7 @@
 """The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
 
 from asyncio import get_running_loop
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.admission import Admission
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.http.http_exchange import ExchangeContext, HttpExchange
+from axolotl_server.messages.connection import MayHear
 from axolotl_server.messages.fair_share import share_of
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import choose_sessions
@@ -45,10 +46,18 @@ if TYPE_CHECKING:
 
 
 async def listen(
-    session: Session, last_event_id: bytes | None, mark: str, response: EventStream, receive: Receive
+    session: Session,
+    last_event_id: bytes | None,
+    mark: str,
+    response: EventStream,
+    receive: Receive,
+    *,
+    may_hear: MayHear | None,
 ) -> None:
     """Serve a stream of a session until it ends or its client leaves; refuse one that does not exist or is taken."""
-    stream = await (session.resume(response, last_event_id) if last_event_id else session.listen(response, mark))
+    stream = await (
+        session.resume(response, last_event_id, may_hear) if last_event_id else session.listen(response, mark, may_hear)
+    )
     watcher = get_running_loop().create_task(until_client_leaves(receive, response.abandon))
     try:
         await response.run()
@@ -79,8 +88,6 @@ class HttpApp:
             raise ConfigurationError("This HttpApp would ignore auth or redis.url: create it with make_app(host)")
         routing = routing or Routing()
         self._gate = routing.gate
-        self.recognize: Callable[[bytes], Principal | None] = _nobody if routing.gate is None else routing.gate.known
-        """Returns the principal of an Authorization header that was accepted recently."""
         self._routes = routing.routes
         self._handler = handler
         self._checks = HeaderChecks(settings.http, settings.auth.resource)
@@ -137,17 +144,15 @@ class HttpApp:
         body: bytes,
         request: IPostedRequest,
         principal: Principal | None = None,
-        *,
-        accepted: bool = False,
     ) -> None:
         """Answer a complete message that was posted to the endpoint.
 
         `headers` has one value per name and does not contain `Authorization`, whose value is `credentials`. With a
-        principal, both were checked before the body was read; with `accepted`, only the headers were.
+        principal, both were checked before the body was read.
         """
         try:
             if principal is None:
-                accepted = accepted or self._checks.check_source(headers)
+                accepted = self._checks.check_source(headers)
                 gate = self._gate
                 principal = ANONYMOUS if gate is None else await gate.admit(credentials, request.client, headers)
                 if not accepted:
@@ -176,15 +181,6 @@ class HttpApp:
             await request.fail(error)
         finally:
             request.end()
-
-    def accepts_post(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether the headers of a posted message pass all checks that do not depend on its body or its token."""
-        try:
-            if not self._checks.check_source(headers):
-                self._checks.check_media(headers)
-        except HttpRefusal:
-            return False
-        return True
 
     def count_refusal(self, refusal: HttpRefusal) -> None:
         """Count a request that is refused before a method sees it."""
@@ -229,7 +225,8 @@ class HttpApp:
         else:
             self.sessions.check_open()
         response = EventStream(send, [], self._context.keep_alive)
-        await listen(session, last_event_id, self.sessions.mark(principal), response, receive)
+        mark, may_hear = self.sessions.mark(principal), self.sessions.hearing(principal)
+        await listen(session, last_event_id, mark, response, receive, may_hear=may_hear)
 
     def _make_sse(self, handler: DefaultHandler, settings: ServerSettings) -> "SseTransport":
         """Load the deprecated transport, which few servers enable."""
@@ -258,10 +255,6 @@ class HttpApp:
         session_id = headers.get(b"mcp-session-id")
         if session_id is not None and headers.get(b"mcp-protocol-version", b"") in HANDSHAKE_VERSIONS:
             await self.sessions.restore(session_id, principal)
-
-
-def _nobody(credentials: bytes) -> Principal | None:
-    return None
 
 
 def _equal_path(http: HttpSettings) -> str | None:

@@ -1,23 +1,17 @@
 """The HTTP application of a server, built from its settings and roles."""
 
 import ssl
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.asgi.http import IAuthenticator, Route, Routing
+from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes, make_health
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.cross_origin import CrossOriginApp
 from axolotl_server.settings.transports import METRICS_PATH, HttpSettings
 from axolotl_server.urls import is_loopback
-
-if TYPE_CHECKING:
-    from axolotl_server.authentication.assembly import MadeGate
-    from axolotl_server.console.routes import ConsoleRoutes
-    from axolotl_server.health import Health
-    from axolotl_server.http.mounting import MountedApp, PrincipalOf, Target
 
 
 def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
@@ -76,128 +70,58 @@ def check_exposure(host: ServerHost, address: str) -> None:
     )
 
 
-@overload
-def make_app(target: ServerHost) -> HttpApp: ...
-
-
-@overload
-def make_app(
-    target: "Target",
-    *,
-    settings: Mapping[str, Any] | str | Path | None = None,
-    profile: str | None = None,
-    toolsets: Sequence[str] = (),
-    principal: "PrincipalOf | None" = None,
-) -> "MountedApp": ...
-
-
-def make_app(
-    target: "ServerHost | Target",
-    *,
-    settings: Mapping[str, Any] | str | Path | None = None,
-    profile: str | None = None,
-    toolsets: Sequence[str] = (),
-    principal: "PrincipalOf | None" = None,
-) -> "HttpApp | MountedApp":
-    """Make an ASGI application of a container, to be mounted in another one or served alone.
-
-    The application around it runs its `lifespan`. `target` is a container, its class, or where it is, such as
-    `shop.container:Container`. `settings` is the path of a settings file or has the form of one; without it, the file
-    of the project is read. `principal` finds the principal of a request in its ASGI scope, if the application around it
-    authenticates requests; None refuses a request with 401.
-
-    For a `ServerHost` that has started, this makes the application alone, without a lifespan and without options.
-    """
-    if isinstance(target, ServerHost):
-        return _app_of(target)
-    from axolotl_server.http.mounting import MountedApp
-
-    return MountedApp(_app_of, target, settings=settings, profile=profile, toolsets=toolsets, principal=principal)
-
-
-def _app_of(host: ServerHost) -> HttpApp:
-    health = _health_of(host)
+def make_app(host: ServerHost) -> HttpApp:
+    """Make the ASGI application of a host that has started, without a lifespan."""
+    health = make_health(host) if host.settings.health.enabled else None
     gate = _gate_of(host, health)
-    console = _console_of(host, gate)
-    routes = _routes_of(host, health) | ({} if console is None else console.by_path())
-    kind = _kind_of(host)
-    routing = Routing(gate, routes)
-    app = kind(host.handler, host.settings, host.roles.event_store, routing, redis=host.redis)
+    routes = _routes_of(host, health)
+    console = None
+    if host.assembly.console is not None:
+        from axolotl_server.console.routes import ConsoleRoutes
+
+        console = ConsoleRoutes(host, host.assembly.console, gate)
+        routes |= console.by_path()
+    kind = CrossOriginApp if host.settings.http.allowed_origins else HttpApp
+    app = kind(host.handler, host.settings, host.roles.event_store, Routing(gate, routes), redis=host.assembly.redis)
     host.on_stop(app.sessions.close)
     if health is not None and app.sessions.shared:
-        from axolotl_server.health import StoreCheck
-
         health.add(StoreCheck("session_store", app.sessions.ping))
     if console is not None:
         console.sessions = app.sessions
-    if host.observation is not None:
-        host.observation.watch_refusals(app.refused)
+    if host.assembly.observation is not None:
+        host.assembly.observation.watch_refusals(app.refused)
     return app
 
 
-def _kind_of(host: ServerHost) -> type[HttpApp]:
-    """Choose the application with CORS only if there are allowed origins."""
-    if not host.settings.http.allowed_origins:
-        return HttpApp
-    from axolotl_server.http.cross_origin import CrossOriginApp
-
-    return CrossOriginApp
-
-
-def _console_of(host: ServerHost, gate: IAuthenticator | None) -> "ConsoleRoutes | None":
-    if host.console is None:
-        return None
-    from axolotl_server.console.routes import ConsoleRoutes
-
-    return ConsoleRoutes(host, host.console, gate)
-
-
-def _health_of(host: ServerHost) -> "Health | None":
-    if not host.settings.health.enabled:
-        return None
-    from axolotl_server.health import make_health
-
-    return make_health(host)
-
-
-def _gate_of(host: ServerHost, health: "Health | None") -> IAuthenticator | None:
+def _gate_of(host: ServerHost, health: Health | None) -> IAuthenticator | None:
     if host.authenticator is not None or not is_authenticated(host):
         return host.authenticator
     from axolotl_server.authentication.assembly import make_gate
 
-    rejections = None if host.audit is None else host.audit.rejections
-    made = make_gate(
+    rejections = None if host.assembly.audit is None else host.assembly.audit.rejections
+    gate, verifier = make_gate(
         host.settings.auth,
         host.roles.token_verifier,
         ClientAddresses(host.settings.http.trusted_proxies),
         None if rejections is None else rejections.add,
     )
-    host.on_stop(made.close)
-    if health is not None:
-        _watch_verifier(made, health)
-    return made.gate
-
-
-def _watch_verifier(made: "MadeGate", health: "Health") -> None:
-    from axolotl_server.health import OutageCheck, StoreCheck
-
-    if made.ping is not None:
-        health.add(StoreCheck("issuer_keys", made.ping))
-    elif made.depends_on_others:
+    host.on_stop(verifier.close)
+    if health is not None and verifier.ping is not None:
+        health.add(StoreCheck("issuer_keys", verifier.ping))
+    elif health is not None and verifier.depends_on_others:
         problem = "tokens cannot be verified"
-        health.add(OutageCheck("token_verifier", lambda: problem if made.gate.has_failed else None))
+        health.add(OutageCheck("token_verifier", lambda: problem if gate.has_failed else None))
+    return gate
 
 
-def _routes_of(host: ServerHost, health: "Health | None") -> dict[str, Route]:
+def _routes_of(host: ServerHost, health: Health | None) -> dict[str, Route]:
     routes: dict[str, Route] = {}
-    if host.observation is not None and host.observation.page is not None:
-        routes[METRICS_PATH] = Route(host.observation.page.serve, is_open=True)
+    if host.assembly.observation is not None and host.assembly.observation.page is not None:
+        routes[METRICS_PATH] = Route(host.assembly.observation.page.serve, is_open=True)
     if is_authenticated(host):
         from axolotl_server.authentication.gate import metadata_routes
 
         routes |= metadata_routes(host.settings)
     if health is not None:
-        from axolotl_server.health import health_routes
-
         routes |= health_routes(health, host.settings.health)
     return routes

@@ -21,7 +21,7 @@ from axolotl_server.configuration.settings_file import FileSettings, find_file, 
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http.assembly import is_authenticated
+from axolotl_server.http.assembly import is_authenticated, make_app
 from axolotl_server.settings.server import ServerSettings
 
 PrincipalOf: TypeAlias = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
@@ -92,11 +92,16 @@ class WellKnownPage:
 
 
 class MountedApp:
-    """A server as an ASGI application that starts and stops with the application around it."""
+    """A server as an ASGI application that starts and stops with the application around it.
+
+    The application around it runs its `lifespan`. `target` is a container, its class, or where it is, such as
+    `shop.container:Container`. `settings` is the path of a settings file or has the form of one; without it, the file
+    of the project is read. `principal` finds the principal of a request in its ASGI scope, if the application around it
+    authenticates requests; None refuses a request with 401.
+    """
 
     def __init__(
         self,
-        make: Callable[[ServerHost], HttpApp],
         target: Target,
         *,
         settings: Mapping[str, Any] | str | Path | None = None,
@@ -104,7 +109,6 @@ class MountedApp:
         toolsets: Sequence[str] = (),
         principal: PrincipalOf | None = None,
     ) -> None:
-        self._make = make
         self._target = target
         self._flags, self._file = _read(settings, profile or os.environ.get("AXOLOTL_PROFILE"))
         self._toolsets = toolsets or (() if self._file is None else self._file.toolset_names)
@@ -124,10 +128,10 @@ class MountedApp:
         if self._principal is not None:
             host.authenticator, host.has_principals = HostGate(self._principal), True
         async with host:
-            if host.audit is not None:
-                host.audit.trail.open()
+            if host.assembly.audit is not None:
+                host.assembly.audit.trail.open()
             self._check(host)
-            self._app = self._make(host)
+            self._app = make_app(host)
             try:
                 yield
             finally:
@@ -196,13 +200,13 @@ class MountedApp:
         authenticated = is_authenticated(host)
         if self._principal is not None and authenticated:
             raise ConfigurationError(
-                "make_app has a principal, and the settings have auth or the container a token_verifier: two ways to "
+                "MountedApp has a principal, and the settings have auth or the container a token_verifier: two ways to "
                 "authenticate. Keep one of them"
             )
         if self._principal is None and not authenticated and not host.settings.http.allow_unauthenticated:
             raise ConfigurationError(
-                "Anyone who can reach the application around this server could use it. Pass principal to make_app, or "
-                "configure auth (issuers, introspection_url or api_keys). If everyone may use it, set "
+                "Anyone who can reach the application around this server could use it. Pass principal to MountedApp, "
+                "or configure auth (issuers, introspection_url or api_keys). If everyone may use it, set "
                 "http.allow_unauthenticated = true"
             )
         self._warn_about_metadata(host.settings)

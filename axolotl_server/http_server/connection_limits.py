@@ -8,6 +8,7 @@ from uvicorn.server import ServerState
 
 from axolotl_server.asgi.http import Headers, HttpRefusal
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http_server.known_heads import KnownHeads
 from axolotl_server.messages.fair_share import Share, share_of_address
 
 MAX_HEAD_BYTES: Final = 16 * 1024
@@ -28,6 +29,7 @@ class ConnectionState(ServerState):
         super().__init__()
         self.app = app
         self.path = app.path.encode()
+        self.known_heads = KnownHeads()
         self.heads: dict[tuple[int, int], bytes] = {}
         """The heads of plain JSON replies by status and length; valid until the date changes."""
         self.closes_after_replies = False

@@ -22,17 +22,9 @@ WRITE_TIMEOUT_SECONDS: Final = 30.0
 _LEAST_STALL_SECONDS: Final = 1.0
 """How long a client must have read nothing before it is closed because too many bytes wait to be read."""
 
-_LOOKS_PER_SECOND: Final = 0.6
-"""How many checks leave connections at rest alone, for each second of the shortest limit."""
-
 
 class StallCheck:
-    """A periodic check of all connections, so that a request that arrives in time costs nothing.
-
-    There can be thousands of open streams, and to look at each of them twice a second costs more than they do. So a
-    connection whose request goes on and that has nothing to read is looked at every few seconds. The next limit that
-    applies to it can take a third longer.
-    """
+    """A periodic check of all connections, so that a request that arrives in time costs nothing."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._limits = {
@@ -44,31 +36,15 @@ class StallCheck:
         self._max_unread_bytes = settings.max_buffer_bytes
         self._since: dict[HttpProtocol, tuple[object, float]] = {}
         """What each connection waits for, and since when."""
-        self._checks = 0
-        self._checks_at_rest = max(1, int(min(self._limits.values()) * _LOOKS_PER_SECOND))
-        self._quiet: set[HttpProtocol] = set()
-        """Connections that waited for nothing when all were looked at."""
-        self._resting: set[HttpProtocol] = set()
-        """Those that were quiet twice; they are left alone until all are looked at."""
 
     def check(self, connections: Set[HttpProtocol]) -> None:
         """Close connections that have waited for the same thing for too long."""
-        self._checks += 1
-        if self._checks % self._checks_at_rest:
-            self._look_at(connections - self._resting)
-        else:
-            quiet = self._look_at(connections)
-            self._quiet, self._resting = quiet, quiet & self._quiet
-
-    def _look_at(self, connections: Set[HttpProtocol]) -> set[HttpProtocol]:
-        """Close connections, and return those that wait for nothing."""
-        now, quiet = time.monotonic(), set()
+        now = time.monotonic()
         before, self._since = self._since, {}
         unread: list[tuple[float, int, HttpProtocol]] = []
         for connection in tuple(connections):
             size = connection.transport.get_write_buffer_size()
             if not size and connection.part is None and not connection.is_idle:
-                quiet.add(connection)
                 continue
             part, waits_for = _state_of(connection, size, before)
             if part is None:
@@ -81,7 +57,6 @@ class StallCheck:
             elif size and now - since > _LEAST_STALL_SECONDS:
                 unread.append((since, size, connection))
         self._bound(unread)
-        return quiet
 
     def _bound(self, unread: list[tuple[float, int, HttpProtocol]]) -> None:
         """Close the clients that have read nothing for longest, until the rest is small enough."""

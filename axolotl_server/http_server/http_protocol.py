@@ -1,7 +1,6 @@
 """The HTTP protocol of a connection: strict, bounded parsing, and a direct path for posted messages."""
 
 import asyncio
-import logging
 import socket
 import struct
 from collections import deque
@@ -12,14 +11,11 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
-from axolotl_server.http_server.header_templates import KnownHeads, RecentHead
 from axolotl_server.http_server.http_requests import (
-    AsgiCycle,
-    DirectRequest,
+    HttpRequest,
     RequestTransport,
     check_framing,
     check_target,
@@ -41,8 +37,6 @@ _MAX_PIPELINED_AT_ONCE: Final = 100
 _MAX_DISCARDED_BYTES: Final = 16 * 1024 * 1024
 _DISCARD_SECONDS: Final = 2.0
 """How much a client may send after the reply that refuses its request, so that it reads this reply."""
-
-_log: Final = logging.getLogger("axolotl")
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -74,9 +68,7 @@ class HttpProtocol(HttpToolsProtocol):
     """The headers of a message that is answered directly if it arrives in one piece."""
     _posted_body = b""
     _piece = b""
-    _known: KnownHeads | None = None
-    _recent: Mapping[int, RecentHead] = {}
-    """Those of the known heads that are kept whole."""
+    """The latest data, if a request begins with it."""
     on_leave: Callable[[], object] | None = None
     """Called when the client leaves while the message that is answered directly is slow."""
     _upgrade = b""
@@ -111,22 +103,15 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Answer a request with a known head at once, and parse everything else."""
-        cycle = self.cycle
-        if self.part is None and (cycle is None or cycle.response_complete) and self.server_state.answers_directly:
-            recent = self._recent.get(len(data))
-            if recent is not None:
-                size, head, headers = recent
-                if data.startswith(head):
-                    self._answer_directly(headers, None, data[size:], None, True)
-                    return
-            found = None if self._known is None else self._known.find(data)
-            if found is not None:
-                self._answer_directly(*found, True)
-                return
         if self.is_discarding or self.refusal is not None:
             self._discard(len(data))
-        else:
-            self._parse(data)
+            return
+        if self.part is None and self.is_idle and self.server_state.answers_directly:
+            found = self.server_state.known_heads.find(data)
+            if found is not None:
+                self._answer_directly(*found)
+                return
+        self._parse(data)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -293,9 +278,11 @@ class HttpProtocol(HttpToolsProtocol):
         if self._posted is not None:
             headers, self._posted = self._posted, None
             body, self._posted_body = self._posted_body, b""
-            self._learn(headers, body)
             credentials = headers.pop(b"authorization", None)
-            self._answer_directly(headers, credentials, body, None, False)
+            if self._piece.endswith(body):
+                head = self._piece[: len(self._piece) - len(body)]
+                self.server_state.known_heads.add(head, headers, credentials, len(body))
+            self._answer_directly(headers, credentials, body)
         elif not self.cycle.response_complete:
             self.cycle.more_body = False
             self.cycle.message_event.set()
@@ -344,29 +331,13 @@ class HttpProtocol(HttpToolsProtocol):
             and int(length) <= state.app.max_direct_bytes
         )
 
-    def _answer_directly(
-        self,
-        headers: Mapping[bytes, bytes],
-        credentials: bytes | None,
-        body: bytes,
-        principal: Principal | None,
-        accepted: bool,
-    ) -> None:
-        self.cycle = request = DirectRequest(self, self.loop)
+    def _answer_directly(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
+        self.cycle = request = HttpRequest(self, self.loop)
         state = self.server_state
-        answering = state.app.answer_post(headers, credentials, body, request, principal, accepted=accepted)
-        task = start_task(answering, self.loop)
+        task = start_task(state.app.answer_post(headers, credentials, body, request), self.loop)
         if not task.done():
             request.task = task
             state.tasks.add(task)
-
-    def _learn(self, headers: Mapping[bytes, bytes], body: bytes) -> None:
-        """Make a template of a head, if the request is all there is in the latest piece of data."""
-        if self._piece.endswith(body):
-            app = self.server_state.app
-            self._known = self._known or KnownHeads(app.max_direct_bytes, app.accepts_post, app.recognize)
-            self._recent = self._known.recent
-            self._known.learn(self._piece[: len(self._piece) - len(body)], headers)
 
     def _start_asgi(self, headers: _Pairs) -> None:
         """Start a request that passes through ASGI, after the one that is being answered."""
@@ -377,18 +348,14 @@ class HttpProtocol(HttpToolsProtocol):
         before = None if self.is_idle else self.cycle
         if len(self.pipeline) >= _MAX_PIPELINED_AT_ONCE:
             raise HttpRefusal(429, f"Too many requests: at most {_MAX_PIPELINED_AT_ONCE} may wait for another reply")
-        self.cycle = AsgiCycle(
-            scope=self.scope,
-            transport=self.request_transport,
-            flow=self.flow,
-            logger=_log,
-            access_logger=_log,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=(b"expect", b"100-continue") in headers,
+        self.cycle = HttpRequest(
+            self,
+            self.loop,
+            self.scope,
             keep_alive=version == "1.1" and self.parser.should_keep_alive(),
-            on_response=self.on_response_complete,
+            waiting_for_100_continue=(b"expect", b"100-continue") in headers,
+            body=bytearray(),
+            more_body=True,
         )
         if before is None:
             self._start_asgi_task(self.cycle, self.app)

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import unquote
 
@@ -13,7 +14,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.asgi.http import HttpRefusal, Send, send_json
+from axolotl_server.asgi.http import HttpRefusal, send_json
 from axolotl_server.messages.replies import hide_internal
 
 if TYPE_CHECKING:
@@ -86,37 +87,17 @@ class RequestTransport:
         self.close = protocol.close
 
 
-async def answer_failure(cycle: "RequestResponseCycle | DirectRequest", error: Exception) -> None:
-    """Answer a request whose application failed; a response that has begun ends with the connection."""
-    hidden = hide_internal(error, "the HTTP request")
-    send: Send = cycle.send  # type: ignore[assignment] # the types of uvicorn are narrower
-    if cycle.response_started:
-        cycle.transport.close()
-    elif not cycle.disconnected:
-        await send_json(send, 500, error_message(None, hidden, hidden.code), [(b"connection", b"close")])
+_POSTED: Final = MappingProxyType({"type": "http", "method": "POST", "http_version": "1.1"})
+"""All that `send` reads from the scope of a posted message."""
 
 
-class AsgiCycle(RequestResponseCycle):
-    """A request to the ASGI application."""
+class HttpRequest(msgspec.Struct, eq=False):
+    """A request of a connection: a complete message that was posted to the endpoint, or one with an ASGI scope.
 
-    async def run_asgi(self, app: ASGI3Application) -> None:
-        """Run the application; if it fails, answer with an error that has a reference."""
-        try:
-            await app(self.scope, self.receive, self.send)
-        except Exception as error:
-            await answer_failure(self, error)
-        finally:
-            self.on_response = lambda: None
-
-
-class DirectRequest(msgspec.Struct, eq=False):
-    """A complete message that was posted to the endpoint.
-
-    `receive` and `send` work as those of every request, for replies that are event streams and for clients that leave.
-    Most requests need neither, so this is a struct, which is cheap to create, and the event is created on first use.
+    `receive` and `send` are those of uvicorn. Most posted messages need neither, so this is a struct, which is cheap to
+    create, and the event is created on first use.
     """
 
-    scope: ClassVar[dict[str, Any]] = {"type": "http", "method": "POST", "http_version": "1.1"}  # all that `send` reads
     logger: ClassVar[logging.Logger] = _log
     access_log: ClassVar[bool] = False
     receive: ClassVar[Any] = RequestResponseCycle.receive
@@ -124,6 +105,7 @@ class DirectRequest(msgspec.Struct, eq=False):
 
     _protocol: "HttpProtocol"
     loop: asyncio.AbstractEventLoop
+    scope: Mapping[str, Any] = _POSTED
     response_started: bool = False
     response_complete: bool = False
     disconnected: bool = False
@@ -136,9 +118,20 @@ class DirectRequest(msgspec.Struct, eq=False):
     task: asyncio.Task[None] | None = None
     _event: asyncio.Event | None = None
 
+    async def run_asgi(self, app: ASGI3Application) -> None:
+        """Run the application; if it fails, answer with an error that has a reference."""
+        try:
+            await app(self.scope, self.receive, self.send)  # type: ignore[arg-type] # uvicorn knows every scope
+        except Exception as error:
+            await self.fail(error)
+
     async def fail(self, error: Exception) -> None:
-        """Answer with an error that has a reference."""
-        await answer_failure(self, error)
+        """Answer with an error that has a reference; a response that has begun ends with the connection."""
+        hidden = hide_internal(error, "the HTTP request")
+        if self.response_started:
+            self.transport.close()
+        elif not self.disconnected:
+            await send_json(self.send, 500, error_message(None, hidden, hidden.code), [(b"connection", b"close")])
 
     def end(self) -> None:
         """Forget the task of the request."""

@@ -7,6 +7,7 @@ lists it.
 
 import asyncio
 import logging
+import resource
 import socket
 import ssl
 import time
@@ -121,10 +122,6 @@ class UvicornServer:
 
 def _affordable_connections(wanted: int) -> int:
     """Leave a fifth of the file descriptors to everything that is not a connection."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return wanted
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     affordable = wanted if descriptors == resource.RLIM_INFINITY else descriptors * 4 // 5
     if affordable < wanted:

@@ -11,6 +11,7 @@ from axolotl_core.errors import ConfigurationError, Declined, MissingCapability,
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.tool_rules import Approval, CannotAskForApproval, NotApproved
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import decode_exactly
 from axolotl_core.questions.question import InvalidAnswer, form_question, read_form
 
@@ -122,10 +123,10 @@ def is_refused_approval(key: str, response: Any) -> bool:
 
 
 def _not_approved(why: str) -> NotApproved:
-    return NotApproved(f"{why}; it did not run", meta={"reason": "not_approved"})
+    return NotApproved(f"{why}; it did not run", meta=own_meta(reason="not_approved"))
 
 
 def _cannot_ask(why: str) -> CannotAskForApproval:
     return CannotAskForApproval(
-        f"This call needs the approval of the user and did not run: {why}", meta={"reason": "approval_unavailable"}
+        f"This call needs the approval of the user and did not run: {why}", meta=own_meta(reason="approval_unavailable")
     )

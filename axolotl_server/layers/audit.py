@@ -6,22 +6,23 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from axolotl_core.errors import ToolError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
 if TYPE_CHECKING:
-    from axolotl_server.audit.records import AuditCallRecord, CallDescription
     from axolotl_server.audit.trail import AuditTrail
 
 
-Describe: TypeAlias = "Callable[[ToolCall], CallDescription]"
-"""Finds what all records of a call have in common."""
+Describe: TypeAlias = Callable[[ToolCall], AuditRecord]
+"""Makes a record of what all records of a call have in common."""
 
 
 class _OpenCall(msgspec.Struct, eq=False):
@@ -37,7 +38,7 @@ class _OpenCall(msgspec.Struct, eq=False):
     trail: "AuditTrail"
     running: "dict[ToolCall, _OpenCall]"
     began: int
-    facts: "CallDescription | None" = None
+    facts: AuditRecord | None = None
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
 
@@ -46,7 +47,7 @@ class _OpenCall(msgspec.Struct, eq=False):
         facts = self.describe(call)
         if call is self.call:  # a shared run has another caller
             self.facts = facts
-        return self.trail.write(facts.started(self.id))
+        return self.trail.write(replace(facts, time=timestamp(), call_id=self.id))
 
     def end(self, ending: Ending) -> Awaitable[None] | None:
         """Record the end, unless it was recorded when the call was abandoned."""
@@ -88,11 +89,26 @@ class _OpenCall(msgspec.Struct, eq=False):
         await writing
         self.waiting = False
 
-    def _ended(self, call: ToolCall, ending: Ending) -> "AuditCallRecord":
+    def _ended(self, call: ToolCall, ending: Ending) -> AuditRecord:
         self.call = None
         self.running.pop(call, None)
         facts = self.facts or self.describe(call)
-        return facts.ended(self.id, ending, perf_counter_ns() - self.began, call.queued_seconds)
+        return _ended(facts, call, self.id, ending, self.began)
+
+
+def _ended(facts: AuditRecord, call: ToolCall, call_id: str, ending: Ending, began: int) -> AuditRecord:
+    """Make the record of an end, with durations in microseconds."""
+    return replace(
+        facts,
+        time=timestamp(),
+        event="end",
+        call_id=call_id,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        rule=ending.rule,
+        duration_seconds=round((perf_counter_ns() - began) / 1e9, 6),
+        queued_seconds=round(call.queued_seconds, 6),
+    )
 
 
 class AuditLayer(ILayer):
@@ -181,9 +197,9 @@ class RunAuditLayer(AuditLayer):
 def _described_run(describer: Callable[[FeatureSpec], Describe], find_task: FindTask, spec: FeatureSpec) -> Describe:
     describe = describer(spec)
 
-    def described(call: ToolCall) -> "CallDescription":
+    def described(call: ToolCall) -> AuditRecord:
         task = find_task(call.first if isinstance(call, SharedCall) else call)
-        return describe(call).of_task(task.task, task.run)
+        return replace(describe(call), task=task.task, run=task.run)
 
     return described
 
@@ -207,8 +223,8 @@ class AcceptanceLayer(ILayer):
             began, reference = perf_counter_ns(), records.new_id()
             call.reference = reference
 
-            async def write(facts: "CallDescription", ending: Ending) -> None:
-                writing = trail.write(facts.ended(reference, ending, perf_counter_ns() - began, call.queued_seconds))
+            async def write(facts: AuditRecord, ending: Ending) -> None:
+                writing = trail.write(_ended(facts, call, reference, ending, began))
                 if writing is not None:
                     await writing
 
@@ -217,7 +233,7 @@ class AcceptanceLayer(ILayer):
             except Exception as error:
                 await write(describe(call), ending_of(error))
                 raise
-            await write(describe(call).of_task(task.id), _ACCEPTED)
+            await write(replace(describe(call), task=task.id), _ACCEPTED)
             return task
 
         return accepted
@@ -240,13 +256,10 @@ class IntentLayer(ILayer):
             return call_next
         records = self._records
 
-        def announced(call: ToolCall) -> Awaitable[Any]:
-            """Pass a call on at once if the record is written already."""
+        async def announced(call: ToolCall) -> Any:
             writing = records.started(call)
-            return call_next(call) if writing is None else when_written(writing, call)
-
-        async def when_written(writing: Awaitable[None], call: ToolCall) -> Any:
-            await writing
+            if writing is not None:
+                await writing
             return await call_next(call)
 
         return announced

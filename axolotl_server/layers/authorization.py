@@ -1,6 +1,5 @@
 """The check, around every feature, that the principal may use it."""
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from axolotl_core.features.spec import FeatureSpec
@@ -21,14 +20,7 @@ class AuthorizationLayer(ILayer):
             return call_next
         admit = self._authorization.admit
 
-        def authorized(call: ToolCall) -> Awaitable[Any]:
-            """Pass a call on at once if the guard has admitted its request."""
-            verdict = getattr(call.caller, "verdict", None)
-            if verdict is not None and verdict.spec is spec and verdict.denial is None:
-                return call_next(call)
-            return decided(call)
-
-        async def decided(call: ToolCall) -> Any:
+        async def authorized(call: ToolCall) -> Any:
             await admit(call)
             return await call_next(call)
 

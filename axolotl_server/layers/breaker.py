@@ -10,6 +10,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded, ProtocolError, Refused, ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.questions.question import needs_input
 from axolotl_core.registry import AnyTool
 
@@ -102,5 +103,5 @@ def _stopped(call: ToolCall) -> bool | None:
 
 def _refusal(name: str, seconds: float) -> Overloaded:
     refusal = Overloaded(f"{name} is not available, because its upstream fails; try again later", seconds)
-    refusal.meta = {**(refusal.meta or {}), "reason": "circuit_open"}
+    refusal.meta = {**(refusal.meta or {}), **own_meta(reason="circuit_open")}
     return refusal

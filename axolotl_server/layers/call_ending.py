@@ -25,6 +25,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.access import decision_behind
 from axolotl_core.policies.audit import Outcome
+from axolotl_core.protocol.result_keys import META_PREFIX
 from axolotl_core.questions.question import needs_input
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _ending_of_tool_error(error: ToolError) -> Ending:
 
 
 def _short_text(meta: Mapping[str, Any], key: str) -> str | None:
-    text = meta.get(key)
+    text = meta.get(f"{META_PREFIX}{key}", meta.get(key))  # errors of layers in a container have keys without prefix
     return text[:_MAX_LENGTH] if isinstance(text, str) else None
 
 
@@ -131,11 +132,6 @@ class _ObservedCall(msgspec.Struct, eq=False):
         self.end(Ending("abandoned", None if reason is None else reason.value))
 
 
-def _notices_beginnings(observer: "IObserver") -> bool:
-    """Whether an observer does something when a call begins: the method that all inherit does nothing."""
-    return "call_begun" in type(observer).__dict__
-
-
 class ObserverLayer(ILayer):
     """Reports every call to the observers, refused calls included."""
 
@@ -145,11 +141,10 @@ class ObserverLayer(ILayer):
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Report when a call begins and, once, how it ended."""
         observers = self._observers
-        beginnings = tuple(one.call_begun for one in observers if _notices_beginnings(one))
 
         async def observed(call: ToolCall) -> Any:
-            for begun in beginnings:
-                begun(call)
+            for observer in observers:
+                observer.call_begun(call)
             open_call = _ObservedCall(call, observers)
             call.when_abandoned(open_call.abandon)
             try:

@@ -1,6 +1,6 @@
 """Rate limits and quotas around features."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from math import ceil
 from typing import Any, Final, TypeAlias
@@ -11,13 +11,13 @@ from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.quota import (
     Charge,
     Claim,
-    IInstantQuotaStore,
     IQuotaStore,
     QuotaRefusal,
     QuotaRule,
     RateLimit,
 )
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.result_keys import own_meta
 
 MakeKey: TypeAlias = Callable[[Principal], str]
 
@@ -89,28 +89,13 @@ class QuotaLayer(ILayer):
             claims = known[principal.identity] = tuple((make_key(principal), charge) for make_key, charge in shares)
             return claims
 
-        def check(refusal: QuotaRefusal | None) -> None:
+        async def within(call: ToolCall) -> Any:
+            refusal = await store.take(known.get(call.principal.identity) or claims_of(call.principal))
             if refusal is not None:
                 raise quota_exceeded(rules_by_name[refusal.rule], refusal)
-
-        async def within(call: ToolCall) -> Any:
-            check(await store.take(known.get(call.principal.identity) or claims_of(call.principal)))
             return await call_next(call)
 
-        if not isinstance(store, IInstantQuotaStore):
-            return within
-        take_at_once = store.take_at_once
-
-        def within_at_once(call: ToolCall) -> Awaitable[Any]:
-            principal = call.principal
-            # The identity of the principal, without the function call.
-            claims = known.get((principal.issuer, principal.tenant, principal.subject)) or claims_of(principal)
-            refusal = take_at_once(claims)
-            if refusal is not None:
-                check(refusal)
-            return call_next(call)
-
-        return within_at_once
+        return within
 
 
 def quota_exceeded(rule: QuotaRule, refusal: QuotaRefusal) -> QuotaExceeded:
@@ -119,7 +104,7 @@ def quota_exceeded(rule: QuotaRule, refusal: QuotaRefusal) -> QuotaExceeded:
     what = f"Too many {rule.counts}" if isinstance(rule.limit, RateLimit) else "The quota is used up"
     return QuotaExceeded(
         f"{what}: the limit {rule.name!r} is {rule.limit}; try again in {_in_words(milliseconds)}",
-        meta={"reason": "quota", "rule": rule.name, "retryAfterMs": milliseconds},
+        meta=own_meta(reason="quota", rule=rule.name, retryAfterMs=milliseconds),
     )
 
 

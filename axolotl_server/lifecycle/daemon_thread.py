@@ -3,8 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TypeVar, cast
+from concurrent.futures import Future
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -14,26 +14,14 @@ def run_in_daemon_thread(name: str, work: Callable[[], T]) -> asyncio.Future[T]:
 
     `asyncio.to_thread` will not do for work that may never end: the process waits for its threads.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(cast(T, result))
-        else:
-            future.set_exception(error)
+    working: Future[T] = Future()
+    working.set_running_or_notify_cancel()  # from now on, nobody but the thread ends it
 
     def run() -> None:
-        result: T | None = None
-        error: Exception | None = None
         try:
-            result = work()
-        except Exception as raised:
-            error = raised
-        with suppress(RuntimeError):  # the loop has been closed
-            loop.call_soon_threadsafe(settle, result, error)
+            working.set_result(work())
+        except Exception as error:
+            working.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return future
+    return asyncio.wrap_future(working)

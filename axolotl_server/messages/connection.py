@@ -6,7 +6,7 @@ import secrets
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -50,6 +50,41 @@ class IStoppable(Protocol):
     def stop(self, reason: CancelReason) -> None:
         """Stop it, unless it has ended."""
         ...
+
+
+class IRunning(IStoppable, Protocol):
+    """A request that its client can cancel, and whose questions it can answer."""
+
+    @property
+    def principal(self) -> Principal:
+        """Who sent it."""
+        ...
+
+    @property
+    def spec(self) -> "FeatureSpec | None":
+        """The feature that it uses, None if it is not about one."""
+        ...
+
+
+class Forwarded(NamedTuple):
+    """A message of a client for another process."""
+
+    message: bytes
+    sender: bytes
+    """Its principal, encoded; empty where access is not restricted."""
+
+
+class Audience(NamedTuple):
+    """Who may hear a message of a task that belongs to no request, where access is restricted."""
+
+    tool: str
+    scopes: frozenset[str]
+    """The scopes of the caller of the task."""
+    roles: frozenset[str]
+
+
+MayHear: TypeAlias = Callable[[Audience], bool]
+"""Tells whether the client that listens may hear a message."""
 
 
 class IOpenStream(Protocol):
@@ -101,10 +136,10 @@ class Connection:
         """The capabilities that the client declared in the handshake, as JSON."""
         self.log_level: str | None = None
         """The lowest level of the log messages that the client wants, None if it did not set one."""
-        self.calls: dict[RequestId, IStoppable] = {}
+        self.calls: dict[RequestId, IRunning] = {}
         self.pending_answers: dict[RequestId, asyncio.Future[Any]] = {}
         """The questions to this client that are not answered yet, by the ID of the server's request."""
-        self.waiting_calls: dict[RequestId, IStoppable] = {}
+        self.waiting_calls: dict[RequestId, IRunning] = {}
         """The calls that wait for those answers."""
         self.input_closed = False
         """Whether the client sends nothing more, and so cannot answer."""
@@ -112,7 +147,7 @@ class Connection:
         """Returns the ID of the server's next request."""
         self.subscriptions: set[str] = set()
         """The URIs of the resources that the client subscribed to."""
-        self.forward: Callable[[bytes], object] | None = None
+        self.forward: Callable[[Forwarded], object] | None = None
         """Forwards a message about a call that does not run in this process; None if there are no other processes."""
         self._key: bytes | None = None
 
@@ -127,6 +162,15 @@ class Connection:
     def listening_stream(self) -> IOpenStream | None:
         """The stream that an HTTP client listens on in this process, None if it does not or needs none."""
         return None
+
+    def is_heard_by(self, audience: Audience | None) -> bool:
+        """Tell whether the client that listens on the connection may hear a message; None is for everybody."""
+        return True
+
+    def send_to(self, audience: Audience | None, message: bytes) -> None:
+        """Send a message that is not a reply, unless the client that listens may not hear it."""
+        if self.is_heard_by(audience):
+            self.send(message)
 
     @property
     def reaches_client(self) -> bool:
@@ -143,14 +187,14 @@ class Connection:
         """The capabilities that the client declared in the handshake."""
         return msgspec.json.decode(self.capability_data, type=dict[str, Any])
 
-    def register(self, request_id: RequestId, running: IStoppable) -> None:
+    def register(self, request_id: RequestId, running: IRunning) -> None:
         """Let the client cancel a request by its ID, or raise InvalidRequest if a request with that ID is running."""
         if request_id in self.calls:
             raise InvalidRequest(f"Invalid request: a request with the id {request_id!r} is still running")
         self.calls[request_id] = running
 
     @contextmanager
-    def running(self, request_id: RequestId, running: IStoppable) -> Iterator[None]:
+    def running(self, request_id: RequestId, running: IRunning) -> Iterator[None]:
         """Register a request while the block runs."""
         self.register(request_id, running)
         try:
@@ -158,7 +202,7 @@ class Connection:
         finally:
             self.unregister(request_id, running)
 
-    def unregister(self, request_id: RequestId, running: IStoppable) -> None:
+    def unregister(self, request_id: RequestId, running: IRunning) -> None:
         """Let the client use the ID of a request again, unless another request has it already."""
         if self.calls.get(request_id) is running:
             del self.calls[request_id]

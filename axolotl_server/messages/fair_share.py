@@ -22,16 +22,21 @@ def share_of(principal: Principal, address: str | None) -> Share | None:
     return None if address is None else share_of_address(address)
 
 
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Parse an address; None for other texts, such as the path of a socket. A mapped IPv4 address is one of IPv4."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return address if mapped is None else mapped
+
+
 @lru_cache(1000)
 def share_of_address(text: str) -> Share | None:
     """Return what an address counts for; None for addresses on the same machine, and for other texts."""
-    try:
-        address = ip_address(text)
-    except ValueError:  # the path of a socket, or a name
-        return None
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    if address.is_loopback:
+    address = parse_address(text)
+    if address is None or address.is_loopback:
         return None
     if isinstance(address, IPv4Address):
         return (str(address),)

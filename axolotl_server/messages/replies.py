@@ -18,7 +18,8 @@ from axolotl_core.errors import (
 )
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import RequestId
-from axolotl_core.protocol.wire import error_message
+from axolotl_core.protocol.result_keys import own_meta
+from axolotl_core.protocol.wire import encode, error_message
 
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
@@ -37,7 +38,7 @@ def hide(error: BaseException, call: ToolCall) -> ToolFailed:
     else:
         _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
     return ToolFailed(
-        f"{_named(call)} failed. Reference: {reference}", meta={"reason": f"{kind}_error", "reference": reference}
+        f"{_named(call)} failed. Reference: {reference}", meta=own_meta(reason=f"{kind}_error", reference=reference)
     )
 
 
@@ -54,10 +55,10 @@ def describe_stop(call: ToolCall) -> ToolError:
     """Make the error for a call that the server has stopped."""
     if call.cancel_reason is CancelReason.TIMEOUT:
         seconds = call.spec.limits.timeout_seconds
-        return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta={"reason": "timeout"})
+        return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta=own_meta(reason="timeout"))
     return ToolCancelled(
         f"{_named(call)} was stopped because the server is shutting down; try again",
-        meta={"reason": "shutdown", "retryAfterMs": 1000},
+        meta=own_meta(reason="shutdown", retryAfterMs=1000),
     )
 
 
@@ -77,9 +78,9 @@ def _named(call: ToolCall) -> str:
     return f"{call.spec.kind.title()} {call.spec.name}"
 
 
-RESPONSE: Final = b'{"jsonrpc":"2.0","id":'
-RESULT: Final = b',"result":'
-"""The parts of a result message: the encoded ID goes between them, the result after them."""
+def frame(request_id: RequestId, result: bytes) -> bytes:
+    """Make the message for an encoded result."""
+    return b"".join((b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":', result, b"}"))
 
 
 _TRY_AGAIN: Final = (429, 503)

@@ -73,6 +73,11 @@ class ExtensionMethods(ErrorFeatureMethod):
         """The names of the methods."""
         return tuple(self._bindings)
 
+    @property
+    def specs(self) -> list[FeatureSpec]:
+        """The methods as features."""
+        return [binding.spec for binding in self._bindings.values()]
+
     def locate(self, request: Request) -> RequestTarget:
         binding = self._bindings[request.head.method]
         return RequestTarget(binding, bytes(read_raw_params(request.data)), needs_check=True)

@@ -37,6 +37,8 @@ class Listener:
         self._id = request_id
         self._subscribed = subscribed
         self._exchange = exchange
+        self.principal = exchange.principal
+        self.spec: None = None
         self.share = exchange.share
         self.uris = frozenset(canonical_uri(uri) or uri for uri in subscribed.resource_subscriptions)
         """The canonical URIs of the resources that the client subscribed to."""

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -12,13 +12,11 @@ from msgspec import UNSET, Raw
 from axolotl_core.errors import InvalidParams
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
-from axolotl_core.questions.question import InvalidAnswer, Question
+from axolotl_core.questions.question import KEYS, InvalidAnswer, Question
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.sealing import Answer, RoundState, StateBinding, StateSealer, binding_of, question_digest
 
 _log = logging.getLogger("axolotl")
-
-_WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
 class Rounds:
@@ -49,7 +47,7 @@ class Rounds:
 
     def key_for(self, question: Question) -> str:
         """Name a question by its kind and its number within that kind."""
-        word = _WORDS[question.method]
+        word = KEYS[question.method]
         self._counts[word] += 1
         return f"{word}-{self._counts[word]}"
 

@@ -49,6 +49,8 @@ class Archive:
         self._store = store
         self._session = session
         self._usable_from = 0.0
+        self.on_stored: Callable[[str, bytes], object] | None = None
+        """Gets every message and its stream, if other processes may follow the stream; they need its end, too."""
 
     def count_for(self, share: str) -> None:
         """Note whom the events count for."""
@@ -56,6 +58,12 @@ class Archive:
 
     async def keep(self, stream: str, message: bytes) -> str | None:
         """Store a message and return its id on the wire; None if the store failed."""
+        event_id = await self._store_message(stream, message)
+        if self.on_stored is not None:
+            self.on_stored(stream, message)
+        return event_id
+
+    async def _store_message(self, stream: str, message: bytes) -> str | None:
         if time.monotonic() < self._usable_from:
             return None
         try:
@@ -83,6 +91,8 @@ class Archive:
 
     async def finish(self, stream: str) -> None:
         """Mark the end of a stream, if other processes need to know it."""
+        if self.on_stored is not None:
+            await self.keep(stream, STREAM_END)
 
     async def forget(self, stream: str | None = None) -> None:
         """Delete the events of a stream, or all of them."""
@@ -105,26 +115,3 @@ class Archive:
 def unknown_event() -> HttpRefusal:
     """Make the refusal for an event that is not stored."""
     return HttpRefusal(400, "Bad request: this event is not stored; send GET without Last-Event-ID for a new stream")
-
-
-class SharedArchive(Archive):
-    """Reports every stored event, and stores the end of streams, so that another process can follow them."""
-
-    def __init__(self, store: IEventStore, session: str, on_stored: Callable[[str, bytes], object]) -> None:
-        super().__init__(store, session)
-        self._on_stored: Callable[[str, bytes], object] | None = on_stored
-
-    async def keep(self, stream: str, message: bytes) -> str | None:
-        """Store a message and report it."""
-        event_id = await super().keep(stream, message)
-        if self._on_stored is not None:
-            self._on_stored(stream, message)
-        return event_id
-
-    def stop_reporting(self) -> None:
-        """Report nothing from now on."""
-        self._on_stored = None
-
-    async def finish(self, stream: str) -> None:
-        """Store the end of a stream."""
-        await self.keep(stream, STREAM_END)

@@ -12,7 +12,7 @@ from axolotl_core.protocol.wire import encode
 from axolotl_core.sessions import IEventStore, hide_session_id
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
 from axolotl_server.asgi.http import HttpRefusal
-from axolotl_server.messages.connection import Connection
+from axolotl_server.messages.connection import Audience, Connection, MayHear
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog, is_droppable
 from axolotl_server.sessions.event_archive import Archive, EventPlace, parse_event_id
@@ -190,6 +190,7 @@ class Session(Connection):
     __slots__ = (
         "_archive",
         "_get_stream",
+        "_may_hear",
         "_replays",
         "_retry_seconds",
         "_streams",
@@ -215,7 +216,7 @@ class Session(Connection):
         self.share = share
         """Whom it counts for in this process."""
         self.last_used = time.monotonic()
-        self._archive = None if store is None else Archive(store, hide_session_id(self.id.decode()))
+        self._archive = None if store is None else Archive(store, hide_session_id(self.name))
         self._retry_seconds = retry_seconds
         self.has_had_streams = False
         """Whether there was ever a stream, of which messages may be stored."""
@@ -224,10 +225,17 @@ class Session(Connection):
         """The connections that get the messages of streams that have ended, by stream."""
         self._get_stream: SessionStream | None = None
         """The stream opened with GET, for messages that belong to no request."""
+        self._may_hear: MayHear | None = None
+        """Decides which of them its client may hear, where access is restricted."""
 
     @property
     def key(self) -> bytes:
         return self.id
+
+    @property
+    def name(self) -> str:
+        """The ID of the session, as stores of sessions get it."""
+        return self.id.decode("latin-1")
 
     @property
     def share_name(self) -> str | None:
@@ -243,6 +251,9 @@ class Session(Connection):
     def listening_stream(self) -> SessionStream | None:
         return self._get_stream if self._get_stream is not None and self._get_stream.connected else None
 
+    def is_heard_by(self, audience: Audience | None) -> bool:
+        return audience is None or self._may_hear is None or self._may_hear(audience)
+
     @property
     def reaches_client(self) -> bool:
         return self._get_stream is not None
@@ -254,22 +265,20 @@ class Session(Connection):
 
     def open_stream(self, response: EventStream, mark: str = "") -> SessionStream:
         """Begin a stream on a connection; its ID ends with the mark, which says who may resume it."""
-        retry_seconds = self._retry_seconds if self.polls else None
-        stream = SessionStream(self._archive, response, retry_seconds, self._drop, stream_id=new_stream_id(mark))
-        self._add_stream(stream)
-        return stream
+        return self._begin_stream(response, new_stream_id(mark))
 
-    async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
+    async def listen(self, response: EventStream, mark: str = "", may_hear: MayHear | None = None) -> SessionStream:
         """Begin the stream for messages that belong to no request; refuse with 409 if one is connected already."""
         before = self._get_stream
         if before is not None and before.connected:
             raise HttpRefusal(409, "Conflict: the session already has an open stream")
         stream = self._get_stream = self.open_stream(response, mark)
+        self._may_hear = may_hear
         if before is not None:
             await self._replace(before)
         return stream
 
-    async def resume(self, response: EventStream, last_event_id: bytes) -> IAttached:
+    async def resume(self, response: EventStream, last_event_id: bytes, may_hear: MayHear | None = None) -> IAttached:
         """Resume a stream after an event; of one that has ended, only stored messages are sent.
 
         An earlier connection of the stream is closed. Raises HttpRefusal if there is no such event.
@@ -280,6 +289,8 @@ class Session(Connection):
         stream = self._streams.get(place.stream)
         if stream is not None:
             await stream.resume(response, place)
+            if stream is self._get_stream:
+                self._may_hear = may_hear
             return stream
         await self._archive.replay(response, place, primed=False, live=False)
         response.end()
@@ -310,11 +321,18 @@ class Session(Connection):
         if self._archive is not None:
             await self._archive.forget(stream.id)
 
-    def _add_stream(self, stream: SessionStream) -> None:
+    def _begin_stream(
+        self, response: EventStream | None, stream_id: str, *, outlives_process: bool = False
+    ) -> SessionStream:
+        retry_seconds = self._retry_seconds if self.polls else None
+        stream = SessionStream(
+            self._archive, response, retry_seconds, self._drop, stream_id=stream_id, outlives_process=outlives_process
+        )
         if self._archive is not None and self.share_name is not None and not self.has_had_streams:
             self._archive.count_for(self.share_name)
         self.has_had_streams = True
-        self._streams[stream.id] = stream
+        self._streams[stream_id] = stream
+        return stream
 
     def _drop(self, stream: SessionStream) -> None:
         self._streams.pop(stream.id, None)

@@ -4,6 +4,7 @@ import asyncio
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -17,6 +18,7 @@ from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.configuration.secret_files import is_trusted
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.messages.connection import MayHear
 from axolotl_server.messages.fair_share import Share, is_used_up
 from axolotl_server.sessions.event_archive import parse_event_id, unknown_event
 from axolotl_server.sessions.session import Session
@@ -117,6 +119,11 @@ class Sessions:
         """Return the part of the ID of a new stream that says who may resume it."""
         guard = self._handler.stream_guard
         return "" if guard is None else guard.mark(principal, subject)
+
+    def hearing(self, principal: Principal) -> MayHear | None:
+        """Return what decides which messages about tasks a principal may hear; None if it may hear all."""
+        guard = self._handler.stream_guard
+        return None if guard is None else partial(guard.may_hear, principal)
 
     async def check_resumption(self, last_event_id: bytes, principal: Principal) -> None:
         """Refuse with 400, as for an unknown event, to resume a stream that the principal may not read now."""

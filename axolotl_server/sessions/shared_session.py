@@ -4,14 +4,12 @@ import asyncio
 import itertools
 import secrets
 from collections.abc import Awaitable, Coroutine
-from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from axolotl_core.errors import ProtocolError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import (
     IEventStore,
@@ -20,15 +18,15 @@ from axolotl_core.sessions import (
     SessionChange,
     SessionRecord,
     SessionStoreError,
-    hide_session_id,
 )
 from axolotl_server.asgi.event_stream import EventStream
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.lifecycle.outage_log import OutageLog
+from axolotl_server.messages.connection import Audience, Forwarded, MayHear
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog
-from axolotl_server.sessions.event_archive import STREAM_END, SharedArchive, parse_event_id
+from axolotl_server.sessions.event_archive import STREAM_END, parse_event_id
 from axolotl_server.sessions.session import IAttached, Session, SessionStream, new_stream_id
 from axolotl_server.sessions.stream_follower import StreamFollower
 
@@ -51,10 +49,15 @@ class BusMessage(msgspec.Struct, array_like=True, frozen=True):
     """The stream, list or resource that the message is about."""
     message: bytes = b""
     """A message of a client, or for a client."""
+    sender: bytes = b""
+    """The principal that has sent a message of a client, encoded; empty where access is not restricted."""
+    audience: Audience | None = None
+    """Who may hear a message for a client; None is everybody."""
 
 
 _decode = msgspec.msgpack.Decoder(BusMessage).decode
 _encode = msgspec.msgpack.Encoder().encode
+_decode_principal = msgspec.msgpack.Decoder(Principal).decode
 
 
 class SessionBus:
@@ -154,9 +157,9 @@ class SharedSession(Session):
         *,
         share: Share | None = None,
     ) -> None:
-        super().__init__(principal, None, retry_seconds, session_id, share=share)
-        if store is not None:
-            self._archive = SharedArchive(store, hide_session_id(self.name), self._event_stored)
+        super().__init__(principal, store, retry_seconds, session_id, share=share)
+        if self._archive is not None:
+            self._archive.on_stored = self._event_stored
         self._bus = bus
         self._stored: SessionRecord | None = None
         """The stored state of the session; None before it was stored."""
@@ -165,15 +168,10 @@ class SharedSession(Session):
         self._followed_elsewhere: set[str] = set()
         """Streams of this process whose clients are connected to another one."""
         self._followers: list[StreamFollower] = []
-        self._outgoing: list[bytes] = []
+        self._outgoing: list[Forwarded] = []
         self.forward = self._outgoing.append
         # Questions of different processes must have different ids.
         self.next_id = itertools.count(1 + secrets.randbelow(_HIGHEST_FIRST_ID)).__next__
-
-    @property
-    def name(self) -> str:
-        """The ID of the session, as stores of sessions get it."""
-        return self.id.decode("latin-1")
 
     @property
     def share_name(self) -> str | None:
@@ -214,24 +212,25 @@ class SharedSession(Session):
         if change is not None:
             await self._save(change)
         while self._outgoing:
-            await self._bus.send(BusMessage("client", self.id, message=self._outgoing.pop(0)), wait=True)
+            message, sender = self._outgoing.pop(0)
+            await self._bus.send(BusMessage("client", self.id, message=message, sender=sender), wait=True)
         return True
 
-    async def listen(self, response: EventStream, mark: str = "") -> SessionStream:
+    async def listen(self, response: EventStream, mark: str = "", may_hear: MayHear | None = None) -> SessionStream:
         """Begin the stream for notifications; an earlier one of the same session ends, in any process."""
-        before, stream = self._get_stream, self._begin_stream(response, new_stream_id(mark))
+        before, stream = self._get_stream, self._begin_stream(response, new_stream_id(mark), outlives_process=True)
         try:
             await self._claim_notifications(stream.id)
         except BaseException:
             stream.close()
             raise
-        self._get_stream = stream
+        self._get_stream, self._may_hear = stream, may_hear
         if before is not None:
             before.drop_connection()
             await self._replace(before)
         return stream
 
-    async def resume(self, response: EventStream, last_event_id: bytes) -> IAttached:
+    async def resume(self, response: EventStream, last_event_id: bytes, may_hear: MayHear | None = None) -> IAttached:
         """Resume a stream after an event, whichever process writes to it."""
         place = parse_event_id(last_event_id)
         self._end_followers(place.stream)
@@ -239,10 +238,10 @@ class SharedSession(Session):
             if place.stream in self._followed_elsewhere:
                 self._followed_elsewhere.discard(place.stream)
                 self._bus.send_later(BusMessage("following", self.id, place.stream))
-            return await super().resume(response, last_event_id)
+            return await super().resume(response, last_event_id, may_hear)
         is_notification_stream = self._stored is not None and place.stream == self._stored.notification_stream
         if is_notification_stream:
-            await self._adopt_notifications(place.stream)
+            await self._adopt_notifications(place.stream, may_hear)
         ask = (
             None if is_notification_stream else partial(self._bus.send, BusMessage("following", self.id, place.stream))
         )
@@ -255,13 +254,19 @@ class SharedSession(Session):
             raise
         return follower
 
+    def send_to(self, audience: Audience | None, message: bytes) -> None:
+        if audience is None or self._get_stream is not None:
+            super().send_to(audience, message)
+        else:
+            self._send(message, audience)
+
     def receive(self, message: BusMessage) -> None:
         """Handle a message of another process."""
         if message.kind == "client":
-            with suppress(ProtocolError):
-                self._bus.handler.receive_forwarded(message.message, self)
+            sender = _decode_principal(message.sender) if message.sender else None
+            self._bus.run_in_background(self._bus.handler.receive_forwarded(message.message, self, sender))
         elif message.kind == "notification" and self._get_stream is not None:
-            self._get_stream.put(message.message)
+            self.send_to(message.audience, message.message)
         elif message.kind == "more":
             self.wake_followers(message.about)
         elif message.kind == "following":
@@ -286,8 +291,8 @@ class SharedSession(Session):
         super().close()
         for follower in self._followers:
             follower.drop_connection()
-        if isinstance(self._archive, SharedArchive):
-            self._archive.stop_reporting()
+        if self._archive is not None:
+            self._archive.on_stored = None
 
     async def _begin(self) -> bool:
         assert self.era is not None
@@ -325,23 +330,16 @@ class SharedSession(Session):
         await self._bus.send(BusMessage("listening", self.id, stream_id))
         self._bus.handler.connect(self)
 
-    async def _adopt_notifications(self, stream_id: str) -> None:
+    async def _adopt_notifications(self, stream_id: str, may_hear: MayHear | None) -> None:
         """Continue a stream for notifications that another process began."""
-        stream = self._get_stream = self._begin_stream(None, stream_id)
+        self._may_hear = may_hear
+        stream = self._get_stream = self._begin_stream(None, stream_id, outlives_process=True)
         try:
             await self._claim_notifications(stream_id)
         except BaseException:  # the other process still has it, and the client may try again
             self._get_stream = None if self._get_stream is stream else self._get_stream
             self._drop(stream)
             raise
-
-    def _begin_stream(self, response: EventStream | None, stream_id: str) -> SessionStream:
-        retry_seconds = self._retry_seconds if self.polls else None
-        stream = SessionStream(
-            self._archive, response, retry_seconds, self._drop, stream_id=stream_id, outlives_process=True
-        )
-        self._add_stream(stream)
-        return stream
 
     def _hand_over_notifications(self, stream: SessionStream, stream_id: str) -> None:
         """Leave notifications to another process, which continues the stream or replaces it."""
@@ -376,11 +374,11 @@ class SharedSession(Session):
             if message == STREAM_END:
                 self._followed_elsewhere.discard(stream)
 
-    def _send(self, message: bytes) -> None:
+    def _send(self, message: bytes, audience: Audience | None = None) -> None:
         if self._get_stream is not None:
             self._get_stream.put(message)
         elif self._stored is not None and self._stored.notification_stream is not None:
-            self._bus.send_later(BusMessage("notification", self.id, message=message))
+            self._bus.send_later(BusMessage("notification", self.id, message=message, audience=audience))
 
 
 _NO_CHANGE: Final = SessionChange()

@@ -93,7 +93,7 @@ class LimitSettings(Section):
     threads: PositiveInt = 256
     """The maximum number of threads that run tools. They start on demand. Beyond it, calls wait."""
     processes: PositiveInt = 4
-    """The maximum number of processes for a tool with `execution = "process"`, or for a pool of such tools."""
+    """The maximum number of processes for a tool with `execution = "process"`."""
     max_process_bytes: PositiveInt | None = None
     """How much memory a tool process may use."""
     ask_timeout_seconds: PositiveFloat = 300.0

@@ -83,7 +83,7 @@ class QuotaSettings(Section):
     """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
 
-Durability: TypeAlias = Literal["none", "write", "fsync"]
+Durability: TypeAlias = Literal["write", "fsync"]
 OnFailure: TypeAlias = Literal["open", "closed"]
 
 
@@ -96,13 +96,11 @@ class AuditSettings(Section):
 
     jsonl_path: Path | None = None
     """A file for records as JSON lines."""
-    sqlite_path: Path | None = None
-    """A SQLite database for records."""
     stderr: bool = False
     """Whether to write records to stderr, without a hash chain."""
     durability: Durability = "write"
-    """How far a record is written before the caller is answered: to a buffer (`none`), the operating system (`write`)
-    or the disk (`fsync`)."""
+    """How far a record is written before the caller is answered: to the operating system (`write`) or the disk
+    (`fsync`)."""
     on_failure: OnFailure = "closed"
     """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"
@@ -117,19 +115,12 @@ class AuditSettings(Section):
     @property
     def enabled(self) -> bool:
         """Whether the settings alone name a sink."""
-        return self.stderr or bool(self.paths)
-
-    @property
-    def paths(self) -> dict[str, Path]:
-        """The files of the log, by the names of their settings."""
-        found = {"jsonl_path": self.jsonl_path, "sqlite_path": self.sqlite_path}
-        return {name: path for name, path in found.items() if path is not None}
+        return self.stderr or self.jsonl_path is not None
 
     def of_worker(self, worker: str) -> Self:
-        """Name the files of one worker."""
-        return self.model_copy(
-            update={name: Path(str(path).replace(WORKER, worker)) for name, path in self.paths.items()}
-        )
+        """Name the file of one worker."""
+        path = None if self.jsonl_path is None else Path(str(self.jsonl_path).replace(WORKER, worker))
+        return self.model_copy(update={"jsonl_path": path})
 
 
 RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]

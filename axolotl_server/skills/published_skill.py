@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from mimetypes import MimeTypes
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -16,7 +17,8 @@ from axolotl_core.errors import ConfigurationError, ResourceNotFound
 from axolotl_core.features.feature import IFeature
 from axolotl_core.registry import AnyResource
 from axolotl_core.resources.resource import IResource, IResourceTemplate, ResourceOutput
-from axolotl_core.resources.skills import MAX_SKILL_BYTES, MAX_SKILL_FILES, SKILL_PAGE, ISkill, check_skill
+from axolotl_core.resources.skills import MAX_SKILL_BYTES, MAX_SKILL_FILES, SKILL_PAGE, ISkill, SkillFolder, check_skill
+from axolotl_server.skills.folder_reading import read_skill_folder
 
 DIRECTORY_MIME_TYPE: Final = "inode/directory"
 _ROOM: Final = 6
@@ -137,6 +139,29 @@ def mime_type_of(path: str, content: bytes | None) -> str:
     if found is not None and encoding is None:
         return found
     return "text/plain" if content is not None and isinstance(readable(content), str) else "application/octet-stream"
+
+
+async def read_skills(items: Iterable[Any]) -> tuple[list[PublishedSkill], list[str]]:
+    """Read folders and skills, and tell what is wrong with those that cannot be served."""
+    published: list[PublishedSkill] = []
+    findings: list[str] = []
+    for item in items:
+        try:
+            published += await publish_skills(_skills_of(item))
+        except ConfigurationError as error:
+            findings += error.findings
+    return published, findings
+
+
+def _skills_of(item: Any) -> list[ISkill]:
+    if isinstance(item, Path):
+        item = SkillFolder(item)
+    if isinstance(item, SkillFolder):
+        return [*read_skill_folder(item)]
+    if isinstance(item, ISkill):
+        return [item]
+    hint = "use an instance" if isinstance(item, type) else 'use skill_folder("pkg.skills"), a Path or an ISkill'
+    raise ConfigurationError(f"The role skills contains {item!r}, which is not a skill: {hint}")
 
 
 async def publish_skills(skills: Sequence[ISkill]) -> list[PublishedSkill]:

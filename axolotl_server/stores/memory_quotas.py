@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Final
 
-from axolotl_core.policies.quota import Charge, Claim, IInstantQuotaStore, QuotaRefusal, State
+from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, State
 
 _EXPIRY_CHECKS: Final = 16
 """How many counts are checked for expiry whenever a new key is counted."""
 
 
-class MemoryQuotaStore(IInstantQuotaStore):
+class MemoryQuotaStore(IQuotaStore):
     """Keeps the counts of one process, and never waits.
 
     Each new key removes some that have expired: an empty bucket or a window that is over has no effect any more. If
@@ -29,23 +29,8 @@ class MemoryQuotaStore(IInstantQuotaStore):
     def __len__(self) -> int:
         return len(self._states)
 
-    def take_at_once(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        now, states, changes = self._clock() // 1000, self._states, {}
-        for key, charge in claims:
-            kept = states.get(key)
-            if kept is None:
-                return self._take(claims, now)
-            amount, stamp = charge.settled(kept, now)
-            amount += charge.cost
-            if amount > charge.capacity or stamp < kept[1]:
-                return self._take(claims, now)
-            changes[key] = amount, stamp
-        states.update(changes)
-        return None
-
-    def _take(self, claims: Sequence[Claim], now: int) -> QuotaRefusal | None:
-        """Take claims that may be new, or refused."""
-        states, refusal = self._states, None
+    async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
+        now, states, refusal = self._clock() // 1000, self._states, None
         changes: list[State] = []
         for key, charge in claims:
             kept = states.get(key)

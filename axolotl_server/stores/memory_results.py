@@ -4,13 +4,19 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from axolotl_core.policies.tool_rules import ClaimResult, IResultStore
+from axolotl_server.settings.calls import IdempotencySettings
+
+if TYPE_CHECKING:
+    from axolotl_server.stores.redis_client import RedisClient
 
 _EXPIRY_CHECKS: Final = 16
 """How many of the oldest results are checked for expiry whenever a result is stored."""
 
+MAX_RESULTS: Final = 10_000
+"""How many results of idempotent calls are kept in memory. The oldest are dropped first."""
 _log: Final = logging.getLogger("axolotl")
 
 
@@ -83,3 +89,16 @@ class MemoryResultStore(IResultStore):
         stored = self._results.pop(key, None)
         if stored is not None:
             self.bytes -= len(key) + len(stored.record)
+
+
+def make_result_store(
+    settings: IdempotencySettings, redis: "RedisClient | None", given: IResultStore | None = None
+) -> IResultStore:
+    """Choose the store of the container, or Redis, or memory."""
+    if given is not None:
+        return given
+    if redis is None:
+        return MemoryResultStore(MAX_RESULTS, settings.max_bytes)
+    from axolotl_server.stores.redis_results import RedisResultStore
+
+    return RedisResultStore(redis)

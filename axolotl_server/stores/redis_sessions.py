@@ -2,9 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+import msgspec
 from redis.commands.core import AsyncScript
 
 from axolotl_core.sessions import (
@@ -17,8 +18,8 @@ from axolotl_core.sessions import (
 )
 from axolotl_server.stores.redis_client import RedisClient
 
-# KEYS[1] is a session: a hash with its version, the fields of its record, a field `s:<uri>` per subscription and a
-# field `h:<process>` per process that holds a copy. KEYS[2] is a sorted set with the keys of all sessions, by the time
+# KEYS[1] is a session: a hash with its version, its record, its share if it has one, and a field `h:<process>` per
+# process that holds a copy. KEYS[2] is a sorted set with the keys of all sessions, by the time
 # of their last use in milliseconds; it outlives them by a day, so that expired ones are found after a restart.
 # KEYS[2]:<share> is the same for the sessions that count for one principal. ARGV[1] is how long a session may be idle,
 # in milliseconds.
@@ -61,7 +62,7 @@ use_all()
 return 1
 """
 )
-"""ARGV: the maximum number of sessions, the maximum of one share or an empty text, the share, then names and values.
+"""ARGV: the maximum number of sessions, the maximum of one share or an empty text, the share, then fields of the hash.
 Returns 0 if there are too many sessions."""
 
 _FIND: Final = (
@@ -77,26 +78,25 @@ if version == ARGV[2] then
   return {version}
 end
 redis.call('HSET', KEYS[1], 'h:' .. ARGV[3], 1)
-return {version, redis.call('HGETALL', KEYS[1])}
+return {version, redis.call('HGET', KEYS[1], 'record')}
 """
 )
-"""ARGV: the known version, and the process. Returns the version, and all fields if the version is a different one."""
+"""ARGV: the known version, and the process. Returns the version, and the record if the version is a different one."""
 
 _CHANGE: Final = """\
-if redis.call('EXISTS', KEYS[1]) == 0 then
+local version = redis.call('HGET', KEYS[1], 'version')
+if not version then
   return false
 end
-local set = tonumber(ARGV[2])
-if set > 0 then
-  redis.call('HSET', KEYS[1], unpack(ARGV, 3, 2 + set))
+if version ~= ARGV[2] then
+  return 0
 end
-if #ARGV > 2 + set then
-  redis.call('HDEL', KEYS[1], unpack(ARGV, 3 + set))
-end
+redis.call('HSET', KEYS[1], 'record', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return redis.call('HINCRBY', KEYS[1], 'version', 1)
 """
-"""ARGV: the number of names and values to set; these; then the names to remove. Returns the new version."""
+"""ARGV: the version that the new record was made from, and that record. Returns the new version, or 0 if another
+process has changed the record."""
 
 _HOLD: Final = (
     _NOW
@@ -155,6 +155,8 @@ return {received, missed}
 Returns how many processes received it, and how many did not and may be reconnecting."""
 
 
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(SessionRecord).decode
 _SENDER_BYTES: Final = 16
 _PAUSES_SECONDS: Final = (0.2, 0.5)
 """How long a process that does not receive a message may take to reconnect."""
@@ -202,7 +204,9 @@ class RedisSessionStore(ISessionStore):
 
     async def begin(self, session: str, record: SessionRecord) -> bool:
         await self._subscribed()
-        fields = [*_fields(record), f"h:{self._process}", "1"]
+        fields: list[str | bytes] = ["record", _encode(record), f"h:{self._process}", "1"]
+        if record.share is not None:
+            fields += ["share", record.share]
         limit = None if record.share is None else self._maximum_per_principal
         limits = (self._maximum, "" if limit is None else limit, record.share or "")
         return bool(await self._run(self._begin, session, *limits, *fields))
@@ -212,13 +216,17 @@ class RedisSessionStore(ISessionStore):
         found = await self._run(self._find, session, known, self._process)
         if found is None:
             return None
-        return KnownSession(int(found[0]), _record(found[1]) if len(found) > 1 else None)
+        return KnownSession(int(found[0]), _decode(found[1]) if len(found) > 1 else None)
 
     async def change(self, session: str, change: SessionChange) -> int | None:
-        fields = [*_change_fields(change)]
-        removed = [f"s:{uri}" for uri in change.unsubscribed]
-        version = await self._run(self._change, session, len(fields), *fields, *removed)
-        return None if version is None else int(version)
+        while True:
+            found = await self.find(session, 0)
+            if found is None or found.record is None:
+                return None
+            record = _encode(found.record.changed(change))
+            version = await self._run(self._change, session, found.version, record)
+            if version != 0:  # otherwise, another process was faster
+                return None if version is None else int(version)
 
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
         held = frozenset([session for session in sessions if await self._run(self._hold, session, self._process)])
@@ -267,46 +275,3 @@ class RedisSessionStore(ISessionStore):
 
     def _key(self, session: str) -> str:
         return f"{self._prefix}{hide_session_id(session)}"
-
-
-def _fields(record: SessionRecord) -> Iterator[str | bytes]:
-    yield from ("owner", record.owner, "revision", record.revision)
-    if record.share is not None:
-        yield from ("share", record.share)
-    yield from ("client", record.client, "capabilities", record.capabilities)
-    state = SessionChange(record.initialized, record.log_level, record.notification_stream, record.subscriptions)
-    yield from _change_fields(state)
-
-
-def _change_fields(change: SessionChange) -> Iterator[str | bytes]:
-    if change.initialized is not None:
-        yield from ("initialized", "1" if change.initialized else "")
-    if change.log_level is not None:
-        yield from ("log_level", change.log_level)
-    if change.notification_stream is not None:
-        yield from ("notification_stream", change.notification_stream)
-    for uri in change.subscribed:
-        yield from (f"s:{uri}", "1")
-
-
-def _record(flat: Sequence[bytes]) -> SessionRecord:
-    values = iter(flat)
-    fields = dict(zip(values, values, strict=True))
-    log_level, stream = fields.get(b"log_level"), fields.get(b"notification_stream")
-    share = fields.get(b"share")
-    return SessionRecord(
-        owner=fields[b"owner"].decode(),
-        revision=fields[b"revision"].decode(),
-        client=fields[b"client"],
-        capabilities=fields[b"capabilities"],
-        initialized=bool(fields[b"initialized"]),
-        log_level=None if log_level is None else log_level.decode(),
-        subscriptions=frozenset(_uri(name) for name in fields if name.startswith(b"s:")),
-        notification_stream=None if stream is None else stream.decode(),
-        share=None if share is None else share.decode(),
-    )
-
-
-def _uri(field: bytes) -> str:
-    """Read a URI, which may contain lone surrogates."""
-    return field[2:].decode("utf-8", "surrogatepass")

@@ -15,6 +15,8 @@ from axolotl_core.errors import (
     MethodNotFound,
     ToolError,
 )
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord, TasksUnavailable
 from axolotl_core.tools.tool import TaskSupport
@@ -25,7 +27,7 @@ from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.replies import end_cancelled
 from axolotl_server.messages.request import Request
 from axolotl_server.tasks.task_followers import TaskFollower, Waiter, mark_related
-from axolotl_server.tasks.task_runner import StoredError, TaskRunner
+from axolotl_server.tasks.task_runner import StoredError
 from axolotl_server.tasks.task_service import TaskService
 
 
@@ -162,7 +164,7 @@ class RequestedTasks(ITaskListener):
         except InvalidArguments as error:
             raise InvalidParams(error.message) from None
         except ToolError as error:
-            raise InternalError(error.message, data=error.meta) from None
+            raise InternalError(error.message, data=error_data(error.meta)) from None
         self._follow(record, request)
         return encode({"task": self._service.describe(record)})
 
@@ -178,14 +180,15 @@ class RequestedTasks(ITaskListener):
                 partial(self._service.answer, request),
                 over_http=request.exchange.headers is not None,
                 alone=request.connection.forward is None or not self._service.engine.durable,
-                call=_RunningCall(self._service.runner, record.id),
+                call=_RunningCall(self._service, record, request.exchange.principal),
+                audience=self._service.audience(record, request),
             )
             follower.change(TaskChange(record, is_status=False))
         return follower
 
     async def _wait(self, follower: TaskFollower, request: Request) -> CancelReason | None:
         """Wait for the end of a task or of the request, and return the reason why the request ended."""
-        waiter = Waiter(request.exchange)
+        waiter = Waiter(request.exchange, self._service.spec_of(follower.record))
         assert request.connection is not None
         assert request.head.id is not UNSET
         with request.connection.running(request.head.id, waiter):
@@ -206,9 +209,11 @@ class RequestedTasks(ITaskListener):
 class _RunningCall:
     """The call of a task, if it runs in this process."""
 
-    def __init__(self, runner: TaskRunner, task_id: str) -> None:
-        self._runner = runner
-        self._task_id = task_id
+    def __init__(self, service: TaskService, record: TaskRecord, principal: Principal) -> None:
+        self._runner = service.runner
+        self._task_id = record.id
+        self.principal = principal
+        self.spec = service.spec_of(record)
 
     def stop(self, reason: CancelReason) -> None:
         self._runner.stop(self._task_id, reason)

@@ -10,9 +10,10 @@ from msgspec import Raw
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Declined
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode, notification, request_message
 from axolotl_core.task_engine import TaskChange, TaskQuestion, TaskRecord, TasksUnavailable
-from axolotl_server.messages.connection import Connection, IExchange, IOpenStream, IStoppable
+from axolotl_server.messages.connection import Audience, Connection, IExchange, IOpenStream, IRunning
 from axolotl_server.tasks.task_call import TaskAnswer
 
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
@@ -45,8 +46,11 @@ class ICarrier(Protocol):
 class Waiter:
     """A request that waits for the end of a task; the task may send messages on its stream in the meantime."""
 
-    def __init__(self, exchange: IExchange) -> None:
+    def __init__(self, exchange: IExchange, spec: FeatureSpec | None) -> None:
+        """`spec` is the tool of the task."""
         self._exchange = exchange
+        self.principal = exchange.principal
+        self.spec = spec
         self._has_sent = False
         self.lost = False
         """Whether its connection is lost; a client that has received messages on it may come back."""
@@ -119,11 +123,13 @@ class TaskFollower:
         *,
         over_http: bool,
         alone: bool,
-        call: IStoppable,
+        call: IRunning,
+        audience: Audience | None,
     ) -> None:
         """Follow a task, `alone` unless another process may ask the same questions at the same time.
 
-        `call` is stopped if the client leaves a question unanswered and goes.
+        `call` is stopped if the client leaves a question unanswered and goes. `audience` may hear messages on the
+        connection; None is everybody.
         """
         self.record = record
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -135,6 +141,7 @@ class TaskFollower:
         self._over_http = over_http
         self._alone = alone
         self._call = call
+        self._audience = audience
         self._waiters: list[Waiter] = []
         """The latest first."""
         self._questions: dict[str, _SentQuestion] = {}
@@ -147,7 +154,8 @@ class TaskFollower:
         for message in change.messages:
             self._send_message(message)
         if change.is_status and not self.silent:
-            self._connection.send(notification("notifications/tasks/status", self._describe(change.record)))
+            status = notification("notifications/tasks/status", self._describe(change.record))
+            self._connection.send_to(self._audience, status)
         self._carry_questions(change.record.questions)
         if not change.record.open and not self.ended.done():
             self.ended.set_result(None)
@@ -264,14 +272,15 @@ class TaskFollower:
 
     def _send(self, message: bytes) -> None:
         if self._send_to_waiter(message) is None:
-            self._connection.send(message)
+            self._connection.send_to(self._audience, message)
 
     def _send_to_connected(self, message: bytes) -> ICarrier | None:
         """Send a question on the stream of a waiting request, or else on the one that the client listens on."""
         for waiter in self._waiters:
             if not waiter.lost and waiter.send(message):
                 return waiter
-        stream = self._connection.listening_stream if self._alone else None
+        connection = self._connection
+        stream = connection.listening_stream if self._alone and connection.is_heard_by(self._audience) else None
         if stream is None:
             return None
         stream.put(message)

@@ -13,7 +13,7 @@ from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.steps import KeptStep, step_idempotency_key
 from axolotl_core.errors import Declined, InputRequired, InvalidParams, ToolError
 from axolotl_core.layers import ToolCall
-from axolotl_core.questions.question import InvalidAnswer, Question, read_url
+from axolotl_core.questions.question import KEYS, InvalidAnswer, Question, read_url
 from axolotl_core.task_engine import ITaskRun, TaskQuestion
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.request import Request
@@ -23,7 +23,6 @@ from axolotl_server.tasks.task_call import TaskAnswer, TaskCall
 
 AnswerT = TypeVar("AnswerT")
 
-_WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 Checks: TypeAlias = dict[tuple[str, str], Callable[[Any], object]]
 """The functions that read the answers to the questions that code in this process asks, by task and key."""
@@ -163,7 +162,7 @@ def _response(answer: TaskAnswer) -> Any:
 
 def _names(question: Question, requested: str | None) -> Iterator[str]:
     if requested is None:
-        return (f"{_WORDS[question.method]}-{number}" for number in itertools.count(1))
+        return (f"{KEYS[question.method]}-{number}" for number in itertools.count(1))
     return itertools.chain((requested,), (f"{requested}-{number}" for number in itertools.count(2)))
 
 

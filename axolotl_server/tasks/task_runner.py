@@ -21,7 +21,7 @@ from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, 
 from axolotl_server.eras.era import IEra
 from axolotl_server.layers.audit import TaskReference
 from axolotl_server.layers.deadline import DeadlineTable
-from axolotl_server.messages.connection import Connection, IExchange, IStoppable
+from axolotl_server.messages.connection import Connection, IExchange, IRunning, IStoppable
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.replies import hide_internal
 from axolotl_server.messages.request import Request
@@ -144,7 +144,7 @@ class _RunConnection(Connection):
         self.era, self.client_data = original.era, original.client_data
         self.capability_data = original.capability_data
 
-    def register(self, request_id: RequestId, running: IStoppable) -> None:
+    def register(self, request_id: RequestId, running: IRunning) -> None:
         self.call = running
         super().register(request_id, running)
         if self._stopped is not None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, Refused
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import (
     ITaskEngine,
@@ -25,6 +27,7 @@ from axolotl_server.eras.era import IEra
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.lifecycle.outage_log import OutageLog
+from axolotl_server.messages.connection import Audience
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.task_call import Design, TaskCall, owner_of, share_digest
@@ -179,8 +182,7 @@ class TaskService(ITaskListener):
             raise self.unreadable(error) from None
         if record is None or not await self.visible((record,), request):
             raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
-        tool = self._catalogue.find(record.tool)
-        request.exchange.subject = None if tool is None else tool.spec
+        request.exchange.subject = self.spec_of(record)
         if not record.open and record.outcome is None:
             raise InvalidParams("The result of the task was dropped: newer results of its caller took its place")
         return record
@@ -220,6 +222,16 @@ class TaskService(ITaskListener):
         tools = set(itertools.compress(specs, allowed))
         return [record for record in records if record.tool in tools]
 
+    def spec_of(self, record: TaskRecord) -> FeatureSpec | None:
+        """Return the tool of a task, None if it is gone."""
+        binding = self._catalogue.find(record.tool)
+        return None if binding is None else binding.spec
+
+    def audience(self, record: TaskRecord, request: Request) -> Audience | None:
+        """Describe who may hear what a task sends; None if access is not restricted."""
+        caller = request.exchange.principal
+        return None if self._catalogue.authorization is None else Audience(record.tool, caller.scopes, caller.roles)
+
     def owner(self, request: Request, design: Design) -> bytes:
         """Identify a caller; in the stateless design by its principal, not by its connection."""
         connection = request.connection if design == "requested" else None
@@ -239,7 +251,7 @@ class TaskService(ITaskListener):
 
     def _unavailable(self, error: TasksUnavailable) -> Refused:
         self._outages.failed(str(error))
-        return Refused("Tasks cannot be started at the moment; try again", meta=self._retry)
+        return Refused("Tasks cannot be started at the moment; try again", meta=own_meta(**self._retry))
 
     def unreadable(self, error: TasksUnavailable) -> InternalError:
         """Make the error for a request that cannot be answered without the store."""

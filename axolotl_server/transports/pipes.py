@@ -77,7 +77,7 @@ async def open_writer(descriptor: int, on_pause: Callable[[bool], object], on_lo
 def _is_pollable(descriptor: int) -> bool:
     """Whether an event loop can wait for a descriptor: it can for pipes and sockets, not for files and terminals."""
     mode = os.fstat(descriptor).st_mode
-    return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _is_hung_up(descriptor: int) -> bool:

@@ -74,11 +74,7 @@ class _Inbox:
         self.open = True
 
     def take(self, chunk: bytes) -> None:
-        lines = self._splitter.feed(chunk)
-        if len(lines) == 1:
-            self._exchange.receive(lines[0], alone=True)
-            return
-        for line in lines:
+        for line in self._splitter.feed(chunk):
             self._exchange.receive(line)
 
     def end(self) -> None:
@@ -121,13 +117,6 @@ class _Outbox:
             self._loop.call_soon(self.flush)
         self._lines.append(message)
 
-    def put_alone(self, message: bytes) -> None:
-        """Write the reply to the only message at once."""
-        if self._full or self._lines:
-            self.put(message)
-        else:
-            self._writer.write(message + b"\n")
-
     def flush(self) -> None:
         if self._lines:
             self._lines.append(b"")
@@ -155,7 +144,7 @@ async def serve_stdio(
 
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
-    exchange = StreamExchange(handler, outbox.put, settings.stdio.caller, write_alone=outbox.put_alone)
+    exchange = StreamExchange(handler, outbox.put, settings.stdio.caller)
     inbox = _Inbox(exchange, LineSplitter(settings.limits.max_message_bytes), stop)
     valve = await open_reader(streams.incoming, inbox.take, inbox.end)
     await stop.wait()

@@ -1,4 +1,4 @@
-"""A connection over a stream of messages: stdio, SSE, or memory."""
+"""A connection over a stream of messages: stdio or SSE."""
 
 import asyncio
 import contextlib
@@ -32,22 +32,19 @@ class StreamExchange(IExchange):
         write: Callable[[bytes], object],
         principal: Principal = ANONYMOUS,
         share: Share | None = None,
-        write_alone: Callable[[bytes], object] | None = None,
     ) -> None:
-        """Write messages with `write`, and a reply while nothing else runs with `write_alone`, if that is given."""
         self.loop = asyncio.get_running_loop()
         self.principal = principal
         self.share = share
         self._handler = handler
         self._write = write
-        self._write_alone = write_alone or write
         self._connection = Connection(write)
         self._tasks: set[ITask] = set()
         self._idle = asyncio.Event()
         handler.connect(self._connection)
 
-    def receive(self, message: bytes | None, *, alone: bool = False) -> asyncio.Task[None] | None:
-        """Handle a message, which may have arrived alone; None stands for one that was too long.
+    def receive(self, message: bytes | None) -> asyncio.Task[None] | None:
+        """Handle a message; None stands for one that was too long.
 
         Returns the task that handles it, unless nothing is left to do.
         """
@@ -55,7 +52,7 @@ class StreamExchange(IExchange):
             error = InvalidRequest("Invalid request: the message is too large")
             self._write(error_message(None, error, error.code))
         elif message and not message.isspace():
-            task = start_task(self._answer(message, alone), self.loop)
+            task = start_task(self._answer(message), self.loop)
             if not task.done():
                 self._tasks.add(task)
                 return task
@@ -118,33 +115,12 @@ class StreamExchange(IExchange):
                     self._idle.clear()
                     await self._idle.wait()
 
-    async def _answer(self, message: bytes, alone: bool) -> None:
+    async def _answer(self, message: bytes) -> None:
         try:
             reply = await self._handler.handle(message, self)
             if reply is not None:
-                (self._write_alone if alone and len(self._tasks) <= 1 else self._write)(reply)
+                self._write(reply)
         finally:
             task = asyncio.current_task()
             assert task is not None
             self._forget(task)
-
-
-class MemoryTransport:
-    """A connection without a wire, for tests and for calls from the command line."""
-
-    def __init__(self, handler: DefaultHandler, principal: Principal = ANONYMOUS) -> None:
-        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        self._exchange = StreamExchange(handler, self._outbox.put_nowait, principal)
-
-    def send(self, message: bytes) -> None:
-        """Send a message to the server."""
-        self._exchange.receive(message)
-
-    async def receive(self) -> bytes:
-        """Wait for the next message from the server."""
-        return await self._outbox.get()
-
-    async def close(self, drain_seconds: float = 0.0) -> list[bytes]:
-        """Close the connection and return the messages that were not received yet."""
-        await self._exchange.close(drain_seconds)
-        return [self._outbox.get_nowait() for _ in range(self._outbox.qsize())]

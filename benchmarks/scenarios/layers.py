@@ -35,10 +35,6 @@ def _log(durability: str) -> Settings:
     return lambda directory: {"audit": {"jsonl_path": directory / "audit.jsonl", "durability": durability}}
 
 
-def _database(directory: Path) -> Mapping[str, Any]:
-    return {"audit": {"sqlite_path": directory / "audit.sqlite"}}
-
-
 def _shared_quotas(directory: Path) -> Mapping[str, Any]:
     return {"quotas": {"rules": _QUOTAS}, "redis": {"url": f"unix://{directory}/redis.sock"}}
 
@@ -67,11 +63,9 @@ _VARIANTS = (
     Variant("idempotency, new keys", {"idempotency": _ONCE}),
     Variant("idempotency, stored result", {"idempotency": _ONCE}, one_key=True),
     Variant("idempotency, new keys, Redis", {"idempotency": _ONCE}, _shared_results, needs_redis=True, calls=20),
-    Variant("audit, JSON lines, none", settings=_log("none")),
     Variant("audit, JSON lines, write", settings=_log("write")),
     Variant("audit, JSON lines, write, start and end", _DESTRUCTIVE, _log("write")),
     Variant("audit, JSON lines, fsync", settings=_log("fsync"), calls=20),
-    Variant("audit, SQLite, write", settings=_database, calls=20),
     Variant("most of it at once", {**_WIDE, "retry": Retry(attempts=3), "breaker": Breaker()}, _many),
     Variant("in a thread", {"execution": "thread"}, calls=20),
     Variant("in a process", {"execution": "process"}, calls=20),

@@ -5,7 +5,7 @@ from dependency_injector import containers, providers
 from fastapi import FastAPI, Request, Response
 
 from axolotl_core import Principal, ToolContext, tool
-from axolotl_server import make_app
+from axolotl_server import MountedApp
 
 SESSIONS = {"cookie-of-ada": "ada"}
 
@@ -25,7 +25,7 @@ async def principal_of(scope: MutableMapping[str, Any]) -> Principal | None:
     return None if user is None else Principal(user)
 
 
-mcp = make_app(Container, settings={"server": {"name": "shop"}}, principal=principal_of)
+mcp = MountedApp(Container, settings={"server": {"name": "shop"}}, principal=principal_of)
 app = FastAPI(lifespan=mcp.lifespan)
 app.mount("/tools", mcp)
 

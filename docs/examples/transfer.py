@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import IClock, ITool, Principal, SystemClock, ToolContext, ToolError
+from axolotl_core import ITool, Principal, ToolContext, ToolError
 from axolotl_server import call_principal
 
 
@@ -57,13 +57,12 @@ class Transfer(ITool[Order, str]):
     name = "transfer"
     description = "Send money to someone."
 
-    def __init__(self, session: Callable[[], AbstractAsyncContextManager[Session]], clock: IClock) -> None:
+    def __init__(self, session: Callable[[], AbstractAsyncContextManager[Session]]) -> None:
         self._session = session
-        self._clock = clock
 
     async def execute(self, arguments: Order, context: ToolContext) -> str:
         session = await context.enter(self._session)
-        session.write(f"{self._clock.now():%Y-%m-%d} {arguments.amount} to {arguments.to}")
+        session.write(f"{arguments.amount} to {arguments.to}")
         if arguments.amount > 100:
             raise ToolError("That is too much.")
         await session.commit()
@@ -76,9 +75,8 @@ class Transfer(ITool[Order, str]):
 # region container
 class Container(containers.DeclarativeContainer):
     database = providers.Singleton(Database)
-    clock = providers.Singleton(SystemClock)
     session = providers.Factory(open_session, database, principal=call_principal)
-    tools = providers.List(providers.Singleton(Transfer, session.provider, clock))
+    tools = providers.List(providers.Singleton(Transfer, session.provider))
 
 
 # endregion container

@@ -40,7 +40,7 @@ LIBRARIES: Final = {
     "dotenv": ["axolotl_server/configuration/"],
     "httpx2": ["axolotl_server/authentication/", "axolotl_server/client/"],
     "jsonschema_rs": ["axolotl_core/contract/", "axolotl_core/tools/"],
-    "jwt": ["axolotl_server/authentication/", "axolotl_testing/issuer.py"],
+    "jwt": ["axolotl_server/authentication/", "axolotl_cli/checking/auth_diagnosis.py", "axolotl_testing/issuer.py"],
     "opentelemetry": ["axolotl_server/observation/"],
     "pgqueuer": ["axolotl_server/task_engines/"],
     "prometheus_client": ["axolotl_server/observation/"],

@@ -310,8 +310,8 @@ async def test_a_restart(browser: Browser) -> None:
         await page.until("document.querySelectorAll('.entry').length >= 13")
         await choose(page, "greet")
         await page.write("half a na")
-        assert before.host.console is not None
-        before.host.console.set_problem("SyntaxError: invalid syntax")
+        assert before.host.assembly.console is not None
+        before.host.assembly.console.set_problem("SyntaxError: invalid syntax")
         await page.until("document.querySelector('#problem')?.innerText.includes('invalid syntax')")
         await page.evaluate("document.querySelector('#search').value = ''")
         await page.evaluate("document.querySelector('#search').dispatchEvent(new Event('input'))")

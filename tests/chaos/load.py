@@ -23,7 +23,7 @@ _CALLERS: Final = 8
 _ATTEMPTS: Final = 400
 _PAUSE_SECONDS: Final = 0.05
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-_HINTS: Final = {"retryAfterMs", "reference", "reason"}
+_HINTS: Final = {"axolotl/retryAfterMs", "axolotl/reference", "axolotl/reason"}
 _META: Final = {PROTOCOL_VERSION_KEY: STATELESS, CLIENT_CAPABILITIES_KEY: {}}
 
 

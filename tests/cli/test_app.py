@@ -23,11 +23,23 @@ def test_no_arguments(cli: CommandLine) -> None:
     assert all(command in answer.stdout for command in ("serve", "list", "call", "prompt", "read", "inspect", "check"))
 
 
-def test_unknown_command(cli: CommandLine) -> None:
-    """An unknown command is a usage error."""
-    answer = cli("srve")
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["srve"], "Did you mean 'serve'?"),
+        (["explain"], "Did you mean 'policy explain'?"),
+        (["verfy"], "Did you mean 'audit verify'?"),
+        (["show"], "Did you mean 'tasks show' or 'config show'?"),
+        (["policy", "explian"], "Did you mean 'explain'?"),
+        (["config", "edit"], "The commands are show, schema."),
+        (["nope"], "axolotl help lists all commands."),
+    ],
+)
+def test_unknown_command(cli: CommandLine, words: list[str], hint: str) -> None:
+    """An unknown command is a usage error that suggests the nearest one, also one of a group."""
+    answer = cli(*words)
     assert answer.code == 2
-    assert "No such command" in answer.stderr
+    assert f"No such command '{words[-1]}'. {hint}" in answer.stderr
 
 
 def test_module(processes: Processes) -> None:

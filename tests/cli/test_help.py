@@ -1,5 +1,7 @@
 """Help texts."""
 
+import re
+
 import pytest
 from typer.main import get_command
 
@@ -7,7 +9,11 @@ from axolotl_cli.app import app
 from tests.cli.conftest import CommandLine
 
 COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
-GROUPED = ["policy explain", "audit verify", "audit tail", "auth hash-key", "config show", "config schema"]
+GROUPED = [
+    f"{name} {inner}"
+    for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+    for inner in getattr(command, "commands", ())
+]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *GROUPED])
@@ -38,3 +44,14 @@ def test_help_of_a_misspelled_command(cli: CommandLine) -> None:
     """The nearest command is suggested, also in a group."""
     assert "Did you mean 'check'?" in cli("help", "chek").stderr
     assert "Did you mean 'explain'?" in cli("help", "policy", "explian").stderr
+    assert "Did you mean 'policy explain'?" in cli("help", "explain").stderr
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *GROUPED])
+def test_help_of_a_narrow_terminal(cli: CommandLine, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80 columns, nothing is cut off, and the values of an option are on its line."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli(*command.split(), "--help").stdout.splitlines()
+    assert not [line for line in lines if "…" in line]
+    broken = re.compile(r"<[^>]*( {2}|│$)")
+    assert not [line for line in lines if broken.search(line.replace(">=", "").replace("<=", ""))]

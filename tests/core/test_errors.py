@@ -124,7 +124,10 @@ def test_an_unsupported_version_lists_the_supported_ones() -> None:
 def test_overloaded_has_the_retry_time() -> None:
     """The time is given in milliseconds to the caller, in seconds to the code."""
     error = Overloaded("busy", 0.25)
-    assert (error.meta, error.retry_after_seconds) == ({"reason": "overloaded", "retryAfterMs": 250}, 0.25)
+    assert (error.meta, error.retry_after_seconds) == (
+        {"axolotl/reason": "overloaded", "axolotl/retryAfterMs": 250},
+        0.25,
+    )
 
 
 def test_a_configuration_error_has_all_findings() -> None:

@@ -21,9 +21,9 @@ def tool_class(kind: str, name: str) -> str:
     return TOOL.format(kind=kind, name=name)
 
 
-def names(package: str, *, marked_only: bool = False, **dependencies: object) -> list[str]:
+def names(package: str, **dependencies: object) -> list[str]:
     """List the names of the tools that are found."""
-    return [tool.name for tool in scan(package, marked_only=marked_only, **dependencies)]
+    return [tool.name for tool in scan(package, **dependencies)]
 
 
 def test_classes_and_functions_are_found_in_all_modules(package: MakePackage) -> None:
@@ -183,7 +183,6 @@ MARKS = (
 
 
 def test_marks(package: MakePackage) -> None:
-    """`scanned` leaves a class or function out, or marks it; subclasses do not inherit it."""
+    """`scanned = False` leaves a class or function out; subclasses do not inherit it."""
     package({"scanned_marks.py": MARKS})
     assert names("scanned_marks") == ["plain", "below", "in", "function"]
-    assert names("scanned_marks", marked_only=True) == ["in", "function"]

@@ -28,7 +28,7 @@ def settings_in(name: str) -> ServerSettings:
 async def test_settings(name: str) -> None:
     """A server accepts the settings."""
     settings = settings_in(name)
-    made = make_gate(settings.auth, None)
+    _, made = make_gate(settings.auth, None)
     await made.close()
 
 
@@ -37,7 +37,7 @@ async def test_settings_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="must be set together"):
         settings_in("introspection.toml")
     monkeypatch.setenv("AXOLOTL_AUTH__INTROSPECTION_CLIENT_SECRET", "s3cret")
-    made = make_gate(settings_in("introspection.toml").auth, None)
+    _, made = make_gate(settings_in("introspection.toml").auth, None)
     await made.close()
 
 

@@ -45,7 +45,9 @@ async def test_greeter() -> None:
         assert (await client.call("GREET", {"name": "Ada"})).text == "Hello, Ada!"
 
 
-@pytest.mark.parametrize("name", ["test_booking", "test_greeter", "test_handbook", "test_reviews", "test_shop"])
+@pytest.mark.parametrize(
+    "name", ["test_approving", "test_booking", "test_greeter", "test_handbook", "test_reviews", "test_shop"]
+)
 async def test_tests(name: str) -> None:
     """The tests on the pages pass."""
     tests = [value for key, value in vars(load(name)).items() if key.startswith("test_")]
@@ -55,7 +57,8 @@ async def test_tests(name: str) -> None:
         await test()
 
 
-test_test_booking = None  # run by test_tests, like those below
+test_test_approving = None  # run by test_tests, like those below
+test_test_booking = None
 test_test_greeter = None
 test_test_handbook = None
 test_test_reviews = None
@@ -183,8 +186,8 @@ async def test_failing(caplog: pytest.LogCaptureFixture) -> None:
         later = await client.call("print_label", {"number": 7})
         hidden = await client.call("refund", {"number": 7})
     assert told.text == "There is no order 8; ask the customer for the number on the receipt."
-    assert own_meta(later.meta) == {"reason": "overloaded", "retryAfterMs": 2000}
-    reference = hidden.meta["reference"]
+    assert own_meta(later.meta) == {"axolotl/reason": "overloaded", "axolotl/retryAfterMs": 2000}
+    reference = hidden.meta["axolotl/reference"]
     assert re.fullmatch(r"[0-9a-f]{16}", reference)
     assert hidden.text == f"Tool refund failed. Reference: {reference}"
     assert reference in caplog.text

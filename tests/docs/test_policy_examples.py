@@ -46,7 +46,7 @@ async def test_own_layers(caplog: pytest.LogCaptureFixture) -> None:
         assert container.licenses().free == 2
         container.licenses().free = 0
         refused = await client.call("draw", {"part": "bolt"})
-    assert refused.meta["retryAfterMs"] == 5000
+    assert refused.meta["axolotl/retryAfterMs"] == 5000
     ends = ["done", "returned an error", "asked the user", "done", "refused"]
     assert caplog.messages == [f"draw: {end}" for end in ends]
 
@@ -62,7 +62,7 @@ async def test_own_layers_and_a_thread() -> None:
     layer = load("own_layers").LicenseLayer(1)
     try:
         async with connect(container_of(render, layers=[layer])) as client:
-            assert (await client.call("render")).meta["reason"] == "timeout"
+            assert (await client.call("render")).meta["axolotl/reason"] == "timeout"
             assert layer.free == 0
             gate.set()
             await until(lambda: layer.free == 1)

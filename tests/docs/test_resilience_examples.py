@@ -48,11 +48,11 @@ async def test_paying() -> None:
         for _ in range(2):
             assert (await client.call("pay", {"payment_id": "p1", "euros": 5})).text == "paid 5 €"
         reused = await client.call("pay", {"payment_id": "p1", "euros": 7})
-        assert reused.meta["reason"] == "key_reused"
+        assert reused.meta["axolotl/reason"] == "key_reused"
         for _ in range(2):
             outcome = await client.call("order", {"article": "tea", "pieces": 2})
             assert outcome.structured == {"ordered": 2}
-        assert outcome.meta["replayed"] is True
+        assert outcome.meta["axolotl/replayed"] is True
     assert example.PAID == [5, 2]
 
 
@@ -63,7 +63,11 @@ async def test_upstream() -> None:
     async with connect(container) as client:
         bank.down = True
         outcomes = [await client.call("rate", {"currency": "CHF"}) for _ in range(3)]
-        assert [outcome.meta.get("reason") for outcome in outcomes] == ["tool_error", "tool_error", "circuit_open"]
+        assert [outcome.meta.get("axolotl/reason") for outcome in outcomes] == [
+            "tool_error",
+            "tool_error",
+            "circuit_open",
+        ]
         assert bank.asked == 6
     bank.down = False
     async with connect(container) as client:

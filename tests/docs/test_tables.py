@@ -75,9 +75,9 @@ def test_roles() -> None:
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
-    given = {*Roles.__struct_fields__} - {"registry", "offers", "skill_faults"}
+    given = {*Roles.__struct_fields__} - {"offers", "skill_faults", "known_sets"}
     given = {name.replace("sets", "s") for name in given}
-    assert given | {"tool_registry", "settings"} <= explained
+    assert given | {"settings"} <= explained
 
 
 def test_revisions() -> None:

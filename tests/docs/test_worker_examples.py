@@ -46,7 +46,7 @@ def test_a_directory_for_sessions() -> None:
 
 def test_a_log_for_all_is_refused() -> None:
     """A log path without a placeholder for the worker is rejected with an explanation."""
-    settings = ServerSettings.model_validate({"audit": {"jsonl_path": "a.jsonl", "sqlite_path": "a-{worker}.db"}})
+    settings = ServerSettings.model_validate({"audit": {"jsonl_path": "a.jsonl"}})
     with pytest.raises(ConfigurationError, match=r"audit\.jsonl_path needs \{worker\} in its name") as told:
         for_worker(settings, 1, "a key")
     assert len(told.value.findings) == 1

@@ -51,7 +51,7 @@ async def test_a_log_handler_that_raises(way: str) -> None:
         await wire.call("break_log")
         failed, *stopped = await asyncio.gather(*map(wire.call, ("fail", "block", "ignore_cancellation")))
         assert "Reference" in failed["content"][0]["text"]
-        assert [result["_meta"]["reason"] for result in stopped] == ["timeout", "timeout"]
+        assert [result["_meta"]["axolotl/reason"] for result in stopped] == ["timeout", "timeout"]
         assert (await wire.call("echo", {"text": "still here"}))["content"][0]["text"] == "still here"
         await wire.call("repair_log")
         await wire.call("release")
@@ -65,7 +65,7 @@ async def test_a_shutdown_with_a_log_handler_that_raises() -> None:
         assert (await server.hear())["id"] == 0
         server.tell(signal.SIGTERM)
         stopped = await server.hear()
-        assert stopped["result"]["_meta"]["reason"] == "shutdown"
+        assert stopped["result"]["_meta"]["axolotl/reason"] == "shutdown"
         assert await server.ended() == 0
 
 

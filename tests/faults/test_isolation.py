@@ -172,7 +172,7 @@ async def test_sixty_blocked_calls_by_default(abandoned: bool) -> None:
         await until(lambda: crowd.waiting == 40)
         if abandoned:
             outcomes = await asyncio.gather(*slow)
-            assert all(outcome.meta["reason"] == "timeout" for outcome in outcomes)
+            assert all(outcome.meta["axolotl/reason"] == "timeout" for outcome in outcomes)
             assert host.handler.inflight.zombies.by_name() == {"block": 40}
         async with asyncio.timeout(PATIENCE_SECONDS / 2):  # the others block twice as long
             assert (await client.call("quick")).text == "quick"
@@ -248,7 +248,7 @@ async def test_abandoned_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ServerHost(container_of(slow_tool, quick), flags={"limits": limits}) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("block") for _ in range(60)))
-        assert all(outcome.meta["reason"] == "timeout" for outcome in outcomes)
+        assert all(outcome.meta["axolotl/reason"] == "timeout" for outcome in outcomes)
         assert host.handler.inflight.zombies.by_name() == {"block": 4}
         assert (await client.call("quick")).text == "quick"
         crowd.go_on.set()

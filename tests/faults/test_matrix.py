@@ -66,13 +66,13 @@ def _check(outcomes: dict[str, tuple[Any, float]]) -> None:
     for name in STOPPED:
         result, seconds = outcomes[name]
         assert result["isError"], name
-        assert result["_meta"]["reason"] == "timeout", name
+        assert result["_meta"]["axolotl/reason"] == "timeout", name
         assert DEADLINE <= seconds < DEADLINE + MARGIN, name
     for name in HIDDEN:
         assert "Reference" in outcomes[name][0]["content"][0]["text"], name
     for name, reason in TOLD.items():
         assert outcomes[name][0]["isError"], name
-        assert outcomes[name][0].get("_meta", {}).get("reason") == reason, name
+        assert outcomes[name][0].get("_meta", {}).get("axolotl/reason") == reason, name
 
 
 @pytest.mark.parametrize("way", WAYS)

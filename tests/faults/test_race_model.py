@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from axolotl_core import CancelReason, ITool, ToolCall, ToolContext, ToolError
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.object_counts import bulkhead_of, holdings
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import call, message
 from tests.support.tools import container_of
 
@@ -130,7 +130,7 @@ class Races(RuleBasedStateMachine):
     def answers_are_as_decided(self) -> None:
         for number, answers in self.answers.items():
             for answer in answers:
-                reason = answer["_meta"].get("reason")
+                reason = answer["_meta"].get("axolotl/reason")
                 assert reason == self.decided.get(number)
                 assert reason not in UNWANTED
 

@@ -14,12 +14,12 @@ import pytest
 
 from axolotl_core import ToolContext, tool
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.faults.wires import HttpWire, StreamWire, Wire
 from tests.support.call_resources import Ledger
 from tests.support.containers import process_tools
 from tests.support.forked_processes import wait_until_gone
 from tests.support.object_counts import nothing_left, server_threads, wait_for_threads
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.servers.serving import PATIENCE_SECONDS, serving
 from tests.support.tools import container_of
 
@@ -160,7 +160,7 @@ async def _until_good(wire: Wire) -> Any:
     """Call a good tool until it has had time to start."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (result := await wire.call("whoami")).get("isError"):
-            assert result["_meta"]["reason"] == "timeout"
+            assert result["_meta"]["axolotl/reason"] == "timeout"
         return result
 
 

@@ -68,7 +68,7 @@ def test_over_stdio(processes: Processes) -> None:
     for server in servers:
         answers = [server.hear() for _ in STUCK]
         assert sorted(answer["id"] for answer in answers) == sorted(STUCK)
-        assert {answer["result"]["_meta"]["reason"] for answer in answers} == {"shutdown"}
+        assert {answer["result"]["_meta"]["axolotl/reason"] for answer in answers} == {"shutdown"}
     for server, started in zip(servers, children, strict=True):
         assert "did not end" in settle(server, started, began)
 
@@ -79,7 +79,7 @@ def test_over_http(processes: Processes) -> None:
     patient = processes.start("serve", TARGET, "-t", "http", "--port", "0", AXOLOTL_HTTP__DRAIN_SECONDS="60")
     for server, stopped in zip((hasty, patient), asyncio.run(_stop_both(hasty, patient)), strict=True):
         began, children, answers = stopped
-        assert {answer["result"]["_meta"]["reason"] for answer in answers} == {"shutdown"}
+        assert {answer["result"]["_meta"]["axolotl/reason"] for answer in answers} == {"shutdown"}
         assert len(answers) == len(STUCK)
         assert "did not end" in settle(server, children, began)
 

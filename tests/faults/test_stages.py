@@ -173,7 +173,7 @@ def _check(messages: list[Any], stopped: list[ToolCall], reason: CancelReason) -
     answers = [one for one in messages if "method" not in one]
     told = reason in (CancelReason.TIMEOUT, CancelReason.SHUTDOWN)
     assert sorted(answer["id"] for answer in answers) == ([one.request_id for one in stopped] if told else [])
-    assert {answer["result"]["_meta"]["reason"] for answer in answers} <= {reason}
+    assert {answer["result"]["_meta"]["axolotl/reason"] for answer in answers} <= {reason}
     assert {one.cancel_reason for one in stopped} == {reason}
 
 

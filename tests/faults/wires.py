@@ -14,8 +14,8 @@ import httpx2
 from dependency_injector import containers
 
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.faults.tools import let_go
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored
 from tests.support.servers.server_process import starting
 from tests.support.servers.serving import PATIENCE_SECONDS, serving

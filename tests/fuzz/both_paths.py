@@ -29,7 +29,7 @@ _TOKENS: Final = (TOKEN, TOKEN, TOKEN, TOKEN, "wrong", "")
 _LARGE: Final = 400_000
 _VARYING: Final = re.compile(
     rb"(?im)^date: [^\r]*\r\n"
-    rb'|(?<="reference":")[0-9a-f]+|(?<=Reference: )[0-9a-f]+|(?<=session=)[0-9a-f]+|(?<="retryAfterMs":)\d+'
+    rb'|(?<=reference":")[0-9a-f]+|(?<=Reference: )[0-9a-f]+|(?<=session=)[0-9a-f]+|(?<=retryAfterMs":)\d+'
 )
 
 

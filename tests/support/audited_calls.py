@@ -28,6 +28,11 @@ class MemorySink(IAuditSink):
     def write(self, record: AuditRecord) -> None:
         self.records.append(record)
 
+    @property
+    def ends(self) -> list[AuditRecord]:
+        """The records of ended calls."""
+        return [record for record in self.records if record.event == "end"]
+
 
 class Fickle(MemorySink):
     """A sink that fails on request."""
@@ -78,8 +83,7 @@ class Pipeline:
     ) -> None:
         limits = Limits(timeout_seconds=30.0, max_concurrency=None, execution="loop", coerce_arguments=False)
         self.spec = ToolSpec.of(tool, limits, toolset)
-        intent = [] if audit.intent is None else [audit.intent]
-        layers = [audit.layer, *outer, ValidationLayer(), TimeoutLayer(DeadlineTable()), *intent, *inner]
+        layers = [audit.layer, *outer, ValidationLayer(), TimeoutLayer(DeadlineTable()), audit.intent, *inner]
         self._invoke, _ = fold(layers, self.spec, run_in_place(self.spec))
 
     def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> ToolCall:

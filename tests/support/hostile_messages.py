@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from axolotl_core import SchemaTool, tool
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, META, call, message
 from tests.support.tools import container_of
 

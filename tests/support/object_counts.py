@@ -12,7 +12,7 @@ from tests.support.servers.serving import PATIENCE_SECONDS, until
 
 def bulkheads_of(host: ServerHost, name: str) -> Iterator[Bulkhead]:
     """Find the bulkheads around a tool, the outermost first."""
-    binding = host.catalogue.find(name)
+    binding = host.assembly.tools.find(name)
     assert binding is not None
     pending: list[Any] = [binding.invoke]
     while pending:
@@ -34,13 +34,13 @@ def holdings(host: ServerHost) -> dict[str, Any]:
     inflight, deadlines = host.handler.inflight, host.assembly.deadlines
     counts = {
         "in flight": len(inflight),
-        "watched": len(inflight._watched),
+        "callers": len(inflight._by_share),
         "zombies": len(inflight.zombies),
         "finalising": len(inflight.scope_closer),
         "deadlines": len(deadlines._timers),
         "clocks that stand still": len(deadlines._pauses),
     }
-    for binding in host.catalogue.bindings():
+    for binding in host.assembly.tools.bindings():
         for bulkhead in bulkheads_of(host, binding.spec.name):
             counts[f"places of {binding.spec.name}"] = bulkhead.running
             counts[f"queue of {binding.spec.name}"] = bulkhead.waiting

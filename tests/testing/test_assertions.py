@@ -1,6 +1,5 @@
-"""The assertions, their messages, and the texts for snapshots."""
+"""The assertions and their messages."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,15 +9,7 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import ToolError, prompt, resource, tool
-from axolotl_testing import (
-    ClientFactory,
-    as_principal,
-    assert_refused,
-    assert_result,
-    assert_tool_error,
-    listing,
-    plain,
-)
+from axolotl_testing import ClientFactory, as_principal, assert_refused, assert_result, assert_tool_error
 
 
 class Line(BaseModel):
@@ -42,14 +33,14 @@ async def order(number: int) -> Order:
 
 @tool
 async def fail() -> str:
-    """Fail with 6f9619ff-8b86-d011-b42d-00c04fc964ff."""
+    """Fail."""
     raise ValueError("hidden")
 
 
 @tool
 async def receipt() -> str:
     """Print a receipt."""
-    return "Receipt 6f9619ff-8b86-d011-b42d-00c04fc964ff of 2026-11-17T22:10:00Z, paid on 2026-11-18"
+    return "Receipt 1"
 
 
 @prompt
@@ -135,28 +126,3 @@ async def test_refusals(axolotl_client: ClientFactory) -> None:
             await assert_refused(client.call("fail"))
         with failing("The request was not refused. Its result is: We are sorry"):
             await assert_refused(client.get_prompt("apology"))
-
-
-async def test_snapshots(axolotl_client: ClientFactory) -> None:
-    """Listings are sorted by name; IDs, dates and references become placeholders."""
-    async with axolotl_client(Container) as client:
-        listed = json.loads(await listing(client))
-        assert [one["name"] for one in listed["tools"]] == ["fail", "order", "receipt"]
-        assert list(listed) == ["prompts", "resourceTemplates", "resources", "tools"]
-        first, second = [plain(await client.call("fail")) for _ in range(2)]
-        assert first == second
-        assert json.loads(first)["meta"] == {"reason": "tool_error", "reference": "<reference>"}
-        printed = json.loads(plain(await client.call("receipt")))
-        assert printed["content"][0]["text"] == "Receipt <id> of <date>, paid on <date>"
-        assert json.loads(plain(await client.read_resource("shop://hours")))["contents"][0]["text"] == "9 to 5"
-
-
-async def test_a_listing_of_tools_only(axolotl_client: ClientFactory) -> None:
-    """Kinds that the server does not have are empty."""
-
-    class ToolsOnly(containers.DeclarativeContainer):
-        tools = providers.Object([receipt])
-
-    async with axolotl_client(ToolsOnly) as client:
-        listed = json.loads(await listing(client))
-    assert (len(listed["tools"]), listed["prompts"], listed["resources"]) == (1, [], [])

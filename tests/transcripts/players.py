@@ -11,7 +11,7 @@ import httpx2
 
 from axolotl_core.protocol.versions import Revision
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.servers.server_process import ServerProcess, start_process
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.transcripts.transcript import Act, Transcript

@@ -17,6 +17,7 @@ from axolotl_core.content import ToolResult
 from axolotl_core.errors import Overloaded, Refused, ToolError
 from axolotl_core.output import read_output
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import encode
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class ResultClaim:
         self._outages.failed(str(error))
         if self._on_store_failure == "closed":
             refusal = Overloaded("It cannot be guaranteed right now that this runs once; try again", _RETRY_SECONDS)
-            refusal.meta = {**(refusal.meta or {}), "reason": "results_unavailable"}
+            refusal.meta = {**(refusal.meta or {}), **own_meta(reason="results_unavailable")}
             raise refusal
         self._held = False
 
@@ -159,6 +160,8 @@ class _Record(msgspec.Struct, array_like=True):
     outcome: _Output | _Failure | _TooLarge
 
 
+_REPLAYED: Final = own_meta(replayed=True)
+
 _write: Final = msgspec.msgpack.Encoder().encode
 _read: Final = msgspec.msgpack.Decoder(_Record).decode
 
@@ -188,16 +191,16 @@ def read_record(record: bytes, other_arguments: str) -> ToolResult:
     if stored.other_arguments != other_arguments:
         raise Refused(
             "A call with the same key but different arguments was made before; use another key",
-            meta={"reason": "key_reused"},
+            meta=own_meta(reason="key_reused"),
         )
     match stored.outcome:
         case _Output(data):
             result = read_output(data)
-            return msgspec.structs.replace(result, meta={**(result.meta or {}), "replayed": True})
+            return msgspec.structs.replace(result, meta={**(result.meta or {}), **_REPLAYED})
         case _Failure(message, meta):
-            raise ToolError(message, meta={**({} if meta is None else msgspec.json.decode(meta)), "replayed": True})
+            raise ToolError(message, meta={**({} if meta is None else msgspec.json.decode(meta)), **_REPLAYED})
         case _TooLarge(size):
             raise Refused(
                 f"This call was made before; its result of {size} bytes was too large to be stored",
-                meta={"reason": "replay_too_large", "replayed": True},
+                meta={**own_meta(reason="replay_too_large"), **_REPLAYED},
             )

@@ -26,6 +26,7 @@ from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import Invoke, ToolCall
 from axolotl_core.output import bounded, output_writer
 from axolotl_core.policies.tool_rules import CannotAskForApproval, Idempotency
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_core.questions.question import needs_input
 from axolotl_server.layers.idempotency.shared_run import SharedOutcome, SharedRun
@@ -208,5 +209,5 @@ def _only_for(error: BaseException, run: SharedRun) -> ToolCall | None:
 def _key_in_use() -> Refused:
     return Refused(
         "A call with the same key but different arguments is running; use another key",
-        meta={"reason": "key_reused"},
+        meta=own_meta(reason="key_reused"),
     )

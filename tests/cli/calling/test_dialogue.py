@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from axolotl_cli.calling.dialogue import Dialogue
+from axolotl_server import DECLINE, Inquiry
 from tests.support.commands import ROOT
 from tests.support.processes import Processes
 
@@ -67,6 +69,14 @@ def test_page(processes: Processes) -> None:
     code, stdout, lines = call(processes, "pay", typed="\n")
     assert (code, stdout) == (0, "paid\n")
     assert lines[:2] == ["Please pay", "  https://example.com/pay"]
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "ssh://host", " https://example.com", ""])
+async def test_what_is_no_page(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    """Only pages of the web are shown as such; others are declined without a question."""
+    params = {"mode": "url", "message": "Please pay", "url": url, "elicitationId": "1"}
+    assert await Dialogue().answer(Inquiry("ask-1", "elicitation/create", params)) == DECLINE
+    assert capsys.readouterr().err == f"Please pay\n  The server wants {url} opened, which is no web page: declined\n"
 
 
 def test_model_and_roots(processes: Processes) -> None:

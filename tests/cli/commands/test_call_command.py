@@ -1,6 +1,7 @@
 """`axolotl call`."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,14 @@ def test_unknown_tool(cli: CommandLine) -> None:
     answer = call(cli, "gret")
     assert (answer.code, answer.stdout) == (3, "")
     assert answer.stderr == "Error: Tool not found: gret (did you mean 'greet'?) (-32602)\n"
+
+
+def test_unknown_tool_without_a_similar_one(cli: CommandLine) -> None:
+    """If no tool has a similar name, all are listed."""
+    answer = cli("call", "axolotl_examples.starter:Container", "xy")
+    assert answer.code == 3
+    assert answer.stderr.startswith("Error: Tool not found: xy (-32602)\nThis server has these tools: ")
+    assert " echo, " in answer.stderr
 
 
 def test_unknown_tool_as_json(cli: CommandLine) -> None:
@@ -170,3 +179,7 @@ def test_a_name_in_place_of_the_target(cli: CommandLine, words: list[str]) -> No
         f"write - before it for the target in the settings file, as in axolotl {command} - {name}\n"
     )
     assert "is not a target" not in cli(command, "named", "value=1").stderr
+    alone = cli(command, name).stderr.replace("│\n│ ", "")
+    assert re.search(
+        rf"Missing argument 'NAME'\. '{name}' was read as TARGET: .* write +axolotl {command} - {name}", alone
+    )

@@ -83,6 +83,17 @@ def test_changed(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(show(cli, "--all")) == len(show(cli)) > 100
 
 
+def test_changed_values_of_rules(cli: CommandLine) -> None:
+    """What a rule does not say is not shown as set."""
+    cli.write("axolotl.toml", "[[authorization.rules]]\nname = 'a'\neffect = 'deny'\nwho = { roles = ['b'] }\n")
+    assert show(cli, "--changed") == {
+        "authorization.rules.0.name": ("a", "file", "axolotl.toml:2"),
+        "authorization.rules.0.effect": ("deny", "file", "axolotl.toml:3"),
+        "authorization.rules.0.who.roles": (["b"], "file", "axolotl.toml:4"),
+    }
+    assert "settings, 3 of them set" in cli("config", "show", "--changed").stdout
+
+
 def test_text(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table shows the settings, and with `--origin` where they come from."""
     cli.write("axolotl.toml", f"target = '{SAMPLE}'\n\n[http]\nallowed_hosts = ['a', 'b']\n")

@@ -21,7 +21,12 @@ timeout_seconds = 3
 
 [quotas.rules.slow]
 rate_per_second = 1
-tools = ["calculator"]
+kinds = ["prompt"]
+tools = ["calculate", "calculator"]
+
+[quotas.rules.idle]
+rate_per_second = 1
+kinds = ["prompt"]
 """
 
 
@@ -30,9 +35,15 @@ def test_useless_settings(processes: Processes, tmp_path: Path, words: tuple[str
     """Settings for unknown tools, rules that match nothing and unknown variables are logged once at the start."""
     (tmp_path / "axolotl.toml").write_text(SETTINGS, encoding="utf-8")
     server = processes.start("serve", *words, directory=tmp_path, AXOLOTL_HTTP_PORT="9000")
-    text = server.read_until("Rule 'slow' of quotas matches no feature of this server")
+    text = server.read_until("Rule 'idle' of quotas matches no feature of this server: check the names in it")
+    assert text.count("quotas.rules.slow.tools: there is no tool, prompt or resource 'calculator'; did you mean") == 1
     assert text.count("The variable AXOLOTL_HTTP_PORT is unknown and ignored") == 1
-    assert text.count("Setting tools.calculat is for a tool that does not exist; did you mean 'calculate'?") == 1
+    assert (
+        text.count(
+            "Setting tools.calculat is for a tool that does not exist; did you mean 'calculate'? (axolotl.toml:4)"
+        )
+        == 1
+    )
 
 
 def test_variables_of_options() -> None:

@@ -72,6 +72,10 @@ async def test_tasks_are_prepared_listed_shown_and_cancelled(tmp_path: Path) -> 
         record = await engine.submit(NewTask(b"owner", "note", b"a-secret-call", 60))
         code, output, _ = await run(url, "list", "--json")
         assert (code, [task["id"] for task in json.loads(output)]) == (0, [record.id])
+        code, output, _ = await run(url, "list")
+        heading, _, row = output.splitlines()
+        assert (code, heading.split()) == (0, ["Task", "Number", "Status", "Created", "Tool"])
+        assert row.split() == [record.id, "1", "working", record.created_at, "note"]
         code, output, _ = await run(url, "show", record.id)
         assert (code, f"id: {record.id}" in output, "status: working" in output) == (0, True, True)
         assert "a-secret-call" not in output

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
 from pydantic import BaseModel
 
-from axolotl_core.content import Annotations, AudioContent, EmbeddedResource, ImageContent, TextContent, TextResource
+from axolotl_core.content import Annotations, AudioContent, ImageContent, TextContent
 from axolotl_core.questions.sampling import SamplingMessage, ToolOutcome, ToolUse, sampling_question
 
 USE = ToolUse("1", "add", {"a": 1, "b": 2})
@@ -57,58 +56,3 @@ def test_outcomes_of_tools_have_the_form_of_the_protocol() -> None:
         },
         {"type": "tool_result", "toolUseId": "1", "content": [], "structuredContent": {"total": 3}},
     ]
-
-
-@pytest.mark.parametrize(
-    ("messages", "problem"),
-    [
-        pytest.param([], "at least one message", id="none"),
-        pytest.param([SamplingMessage("system", "x")], r"messages\[0\]\.role must be", id="role"),  # type: ignore[arg-type]
-        pytest.param([SamplingMessage("user", [])], r"messages\[0\] has no content", id="empty"),
-        pytest.param(
-            [SamplingMessage("user", EmbeddedResource(TextResource("a:b", "c")))],  # type: ignore[arg-type]
-            r"messages\[0\] contains EmbeddedResource",
-            id="resource",
-        ),
-        pytest.param([SamplingMessage("user", USE)], "only the assistant uses tools", id="use-of-the-user"),
-        pytest.param(
-            [SamplingMessage("assistant", ToolOutcome("1", "3"))],
-            "only the user reports outcomes",
-            id="outcome-of-the-assistant",
-        ),
-        pytest.param(
-            [SamplingMessage("assistant", USE), SamplingMessage("user", [ToolOutcome("1", "3"), TextContent("so")])],
-            r"messages\[1\] mixes tool outcomes with other content",
-            id="mixed",
-        ),
-        pytest.param(
-            [SamplingMessage("assistant", USE), SamplingMessage("user", ToolOutcome("1", [TextResource("a:b", "c")]))],  # type: ignore[list-item]
-            r"messages\[1\] contains a ToolOutcome whose content is neither",
-            id="no-block",
-        ),
-        pytest.param(
-            [SamplingMessage("assistant", [USE, OTHER_USE]), SamplingMessage("user", ToolOutcome("1", "3"))],
-            r"messages\[1\] must answer .* expected \['1', '2'\], got \['1'\]",
-            id="one-unanswered",
-        ),
-        pytest.param(
-            [SamplingMessage("assistant", USE), SamplingMessage("user", "well?")],
-            r"messages\[1\] must answer",
-            id="text-instead-of-an-outcome",
-        ),
-        pytest.param(
-            [SamplingMessage("user", ToolOutcome("1", "3"))], r"messages\[0\] must answer", id="outcome-of-nothing"
-        ),
-        pytest.param(
-            [SamplingMessage("assistant", USE), SamplingMessage("user", [ToolOutcome("1", "3")] * 2)],
-            r"messages\[1\] must answer",
-            id="answered-twice",
-        ),
-        pytest.param([SamplingMessage("assistant", [USE, USE])], "two tool uses with the same ID", id="same-id"),
-        pytest.param([SamplingMessage("assistant", USE)], "has tool uses without an outcome", id="open-end"),
-    ],
-)
-def test_a_conversation_must_be_one(messages: Any, problem: str) -> None:
-    """The author learns which message breaks which rule, before anything is sent."""
-    with pytest.raises(ValueError, match=problem):
-        sampling_question(messages, max_tokens=1)

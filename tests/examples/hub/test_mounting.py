@@ -82,4 +82,4 @@ async def test_tool_without_a_namespace() -> None:
         with pytest.raises(ConfigurationError, match="Invalid tool name format: 'greet'"):
             container.tool_registry().register(Greeter().greet)
         assert container.tool_registry().get_all() == before
-        assert len(host.catalogue.bindings()) == len(before)
+        assert len(host.assembly.tools.bindings()) == len(before)

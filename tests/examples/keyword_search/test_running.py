@@ -22,8 +22,8 @@ from axolotl_examples.keyword_search.searcher import KeywordSearcher
 from axolotl_examples.keyword_search.settings import SearchSettings
 from axolotl_examples.keyword_search.tally import SkipReason
 from axolotl_server import ServerHost, connect
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.examples.keyword_search.searching import Listener, Searching, container_for, plant, search_directly
+from tests.support.peers.memory_transport import MemoryTransport
 
 PATIENCE_SECONDS = 20.0
 

@@ -309,7 +309,7 @@ class TestExtensions:
             assert {(await client.hear())["id"], (await client.hear())["id"]} == {"first", "second"}
         assert refused["id"] == "third"
         assert refused["result"]["content"][0]["text"] == "delayed_echo is busy: it runs at most 2 at once; try again"
-        assert refused["result"]["_meta"] == {"reason": "overloaded", "retryAfterMs": 1000}
+        assert refused["result"]["_meta"] == {"axolotl/reason": "overloaded", "axolotl/retryAfterMs": 1000}
 
 
 def test_places(revision: Revision) -> None:

@@ -326,18 +326,18 @@ async def test_arguments_are_shown_if_configured() -> None:
     """Records contain arguments only if configured, and always redacted."""
     sink = MemorySink()
     arguments = {"user": "alice", "password": SECRET}
-    await Pipeline(audit_into(sink, durability="none"), SignIn()).run(arguments)
-    await Pipeline(audit_into(sink, durability="none", arguments="redacted"), SignIn()).run(arguments)
-    without, with_arguments = sink.records
+    await Pipeline(audit_into(sink), SignIn()).run(arguments)
+    await Pipeline(audit_into(sink, arguments="redacted"), SignIn()).run(arguments)
+    without, with_arguments = sink.ends
     assert without.arguments is None
     assert with_arguments.arguments is not None
     assert json.loads(bytes(with_arguments.arguments)) == {"user": "alice", "password": "***"}
-    assert SECRET not in str(sink.records)
+    assert SECRET not in str(sink.ends)
 
 
 async def test_large_arguments_are_not_shown() -> None:
     """Large arguments are not shown."""
     sink = MemorySink()
-    await Pipeline(audit_into(sink, durability="none", arguments="redacted"), Echo()).run({"text": "x" * 20_000})
-    assert sink.records[0].arguments is None
+    await Pipeline(audit_into(sink, arguments="redacted"), Echo()).run({"text": "x" * 20_000})
+    assert sink.ends[0].arguments is None
     assert record().arguments is None

@@ -76,11 +76,11 @@ async def test_closed_rejects_before_the_code_runs() -> None:
     with pytest.raises(ToolError, match="could not be recorded") as withheld:
         await pipeline.run()
     assert not isinstance(withheld.value, Refused)
-    assert withheld.value.meta == {"reason": "audit_failed"}
+    assert withheld.value.meta == {"axolotl/reason": "audit_failed"}
     with pytest.raises(Refused, match="not executed") as refused:
         await pipeline.run()
     assert refused.value.meta is not None
-    assert refused.value.meta["reason"] == "audit_unavailable"
+    assert refused.value.meta["axolotl/reason"] == "audit_unavailable"
     assert (work.runs, trail.broken, trail.lost) == (2, True, 1)
     sink.well = True
     assert await pipeline.run() == "done"

@@ -79,6 +79,6 @@ async def test_a_log_in_a_directory_that_does_not_exist(tmp_path: Path) -> None:
     place = tmp_path / "nowhere"
     settings = {"audit": {"jsonl_path": str(place / "audit.jsonl")}}
     async with ServerHost(container_of(Echo(), settings=settings)) as host:
-        assert host.audit is not None
+        assert host.assembly.audit is not None
         with pytest.raises(ConfigurationError, match=f"the directory {place} does not exist: create it"):
-            host.audit.trail.open()
+            host.assembly.audit.trail.open()

@@ -80,6 +80,10 @@ async def test_an_active_token() -> None:
         pytest.param(active(sub=7), id="of-a-number"),
         pytest.param(active(scope=7), id="scopes-are-a-number"),
         pytest.param(active(iss=7), id="issuer-is-a-number"),
+        pytest.param(active(nonce="n-0S6"), id="id-token"),
+        pytest.param(active(token_use="refresh"), id="refresh-token"),
+        pytest.param(active(events={}), id="logout-token"),
+        pytest.param(active(token_type="DPoP", cnf={"jkt": "0ZcOCORZNYy"}), id="bound-to-a-key"),
     ],
 )
 async def test_unclear_responses_reject_the_token(answer: dict[str, Any]) -> None:

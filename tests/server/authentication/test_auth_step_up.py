@@ -112,7 +112,7 @@ async def test_a_batch() -> None:
         reply = await holder.send(issuer.token(), body)
         assert reply.status_code == 200
         refused = next(one for one in reply.json() if one["id"] == 1)
-        assert refused["result"]["_meta"]["reason"] == "forbidden"
+        assert refused["result"]["_meta"]["axolotl/reason"] == "forbidden"
 
 
 async def test_the_record_of_a_denial() -> None:
@@ -131,7 +131,7 @@ async def test_without_a_gate() -> None:
     async with connect(container(settings=settings), principal=Principal("ada")) as client:
         refused = await client.call("pay")
     assert refused.is_error
-    assert refused.meta["reason"] == "forbidden"
+    assert refused.meta["axolotl/reason"] == "forbidden"
     async with gated({}, authorization=OPEN) as server:
         reply = await called(server, "pay")
         assert reply.status == 200

@@ -149,6 +149,10 @@ FORGED: dict[str, Forge] = {
     "id-token-of-keycloak": lambda one: one.token(typ="ID"),
     "refresh-token-of-keycloak": lambda one: one.token(typ="Refresh"),
     "id-token-of-cognito": lambda one: one.token(token_use="id"),
+    "id-token-with-a-nonce": lambda one: one.token(nonce="n-0S6"),
+    "logout-token": lambda one: one.token(events={"http://schemas.openid.net/event/backchannel-logout": {}}),
+    "bound-to-a-key": lambda one: one.token(cnf={"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}),
+    "bound-to-a-certificate": lambda one: one.key.sign(one.claims(cnf={"x5t#S256": "bwcK0esc3A"}), typ="at+jwt"),
     "no-jwt": lambda one: "not-a-jwt",
     "two-parts": lambda one: one.token().rsplit(".", 1)[0],
     "five-parts": lambda one: "a.b.c.d.e",
@@ -191,6 +195,25 @@ async def test_good(server: HttpServer, issuer: Authority, changes: dict[str, An
     token = issuer.token(**changes)
     for _ in range(3):
         assert (await principal_of(server, token))["subject"] == "ada"
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"nonce": "n-0S6"}, "the token is an ID token or a refresh token: send an access token"),
+        ({"events": {}}, "the token is a logout token or another report of events: send an access token"),
+        ({"cnf": {}}, "the token is bound to a key (cnf), which this server cannot check: send one without cnf"),
+    ],
+)
+async def test_other_tokens(server: HttpServer, issuer: Authority, claims: dict[str, Any], reason: str) -> None:
+    """The challenge says why a token is not one that a bearer may use."""
+    assert challenge_of(await discover(server, bearer(issuer.token(**claims))))["error_description"] == reason
+
+
+@pytest.mark.parametrize("claims", [{"typ": "Bearer"}, {"token_use": "access"}])
+async def test_an_access_token_with_a_nonce(server: HttpServer, issuer: Authority, claims: dict[str, Any]) -> None:
+    """A token that says it is an access token may have a nonce, as those of older versions of Keycloak do."""
+    assert (await discover(server, bearer(issuer.token(nonce="n-0S6", **claims)))).status == 200
 
 
 @pytest.mark.parametrize("kind", ["at+jwt", "application/at+jwt", "AT+JWT", "JWT", "jwt", None])

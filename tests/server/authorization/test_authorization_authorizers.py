@@ -120,8 +120,8 @@ async def test_a_failure_is_a_denial(decide: Any, handshake: bool, caplog: pytes
         read = (await speaker.ask("resources/read", {"uri": "notes://open"}))["error"]
         listed = (await speaker.ask("tools/list"))["error"]
     assert called["isError"]
-    reference = called["_meta"]["reference"]
-    assert called["_meta"]["reason"] == "forbidden"
+    reference = called["_meta"]["axolotl/reference"]
+    assert called["_meta"]["axolotl/reason"] == "forbidden"
     assert reference in called["content"][0]["text"]
     references = [reference, read["data"]["reference"], listed["data"]["reference"]]
     assert all(f"reference {one}" in caplog.text for one in references)

@@ -143,7 +143,7 @@ async def test_forbidden(handshake: bool) -> None:
         )
     assert called["result"]["isError"]
     assert called["result"]["content"] == [{"type": "text", "text": "Tool refund is forbidden for you"}]
-    assert called["result"]["_meta"]["reason"] == "forbidden"
+    assert called["result"]["_meta"]["axolotl/reason"] == "forbidden"
     assert got["error"] == {
         "code": -32603,
         "message": "Prompt grieve is forbidden for you",

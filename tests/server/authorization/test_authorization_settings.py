@@ -40,8 +40,8 @@ async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected
     """Authorization is on if there is a policy."""
     container = offering(authorizer=Everything() if authorizer else None)
     async with ServerHost(container, flags={"authorization": said} if said else None) as host:
-        assert (host.catalogue.authorization is not None) is expected
-        layers = [type(layer).__name__ for layer in host.catalogue.bindings()[0].layers]
+        assert (host.assembly.tools.authorization is not None) is expected
+        layers = [type(layer).__name__ for layer in host.assembly.tools.bindings()[0].layers]
         assert ("AuthorizationLayer" in layers) is expected
 
 

@@ -35,7 +35,7 @@ async def test_a_caller_is_answered_without_the_code() -> None:
         peer = Peer(host)
         inflight = host.handler.inflight
         peer.call("stuck", id=1)
-        assert (await peer.receive())["result"]["_meta"]["reason"] == "timeout"
+        assert (await peer.receive())["result"]["_meta"]["axolotl/reason"] == "timeout"
         assert (len(inflight), len(inflight.zombies), inflight.zombies.by_name()) == (0, 1, {"stuck": 1})
         stuck.release.set()
         await until(lambda: len(inflight.zombies) == 0)
@@ -106,7 +106,7 @@ async def test_a_coroutine_in_a_thread_is_cancelled() -> None:
 
     async with ServerHost(container_of(wait)) as host:
         client = InProcessClient(host.handler)
-        assert (await client.call("wait")).meta["reason"] == "timeout"
+        assert (await client.call("wait")).meta["axolotl/reason"] == "timeout"
         assert await asyncio.to_thread(cancelled.wait, PATIENCE_SECONDS)
         await until(lambda: len(host.handler.inflight.zombies) == 0)
         await client.close()
@@ -158,7 +158,7 @@ async def test_layers_are_notified_before_the_reply(caplog: pytest.LogCaptureFix
     stuck = Stuck()
     layers = [Watching("outer", notes), Watching("middle", notes, fails=True), Watching("inner", notes)]
     async with connect(container_of(stuck, layers=layers)) as client:
-        assert (await client.call("stuck")).meta["reason"] == "timeout"
+        assert (await client.call("stuck")).meta["axolotl/reason"] == "timeout"
         assert notes == ["inner abandoned", "middle abandoned", "outer abandoned"]
         stuck.release.set()
         await until(lambda: len(notes) == 6)
@@ -171,7 +171,7 @@ async def test_abandoned_code_counts_against_the_limit() -> None:
     stuck = Stuck()
     async with connect(container_of(stuck, Echo()), settings={"limits": {"max_inflight": 2}}) as client:
         for _ in range(2):
-            assert (await client.call("stuck")).meta["reason"] == "timeout"
+            assert (await client.call("stuck")).meta["axolotl/reason"] == "timeout"
         assert (await client.call("echo")).text == "The server is busy; try again"
         stuck.release.set()
         await stuck.ended.wait()
@@ -187,7 +187,7 @@ async def test_one_message_of_a_batch() -> None:
         batch = [call("stuck", id=1, handshake=True), call("echo", {"text": "x"}, id=2, handshake=True)]
         peer.transport.send(b"[%b]" % b",".join(batch))
         first, second = await peer.receive()
-        assert first["result"]["_meta"]["reason"] == "timeout"
+        assert first["result"]["_meta"]["axolotl/reason"] == "timeout"
         assert second["result"]["content"][0]["text"] == "x"
         stuck.release.set()
         assert await peer.close() == []
@@ -230,7 +230,7 @@ async def test_a_task_is_settled_in_time() -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while (task := await client.request("tasks/get", asked))["status"] == "working":
                 pass
-        assert task["result"]["_meta"]["reason"] == "timeout"
+        assert task["result"]["_meta"]["axolotl/reason"] == "timeout"
         stuck.release.set()
         await stuck.ended.wait()
         assert (await client.request("tasks/get", asked))["result"] == task["result"]

@@ -49,7 +49,7 @@ async def test_the_connection_is_free_at_once(server: HttpServer, stuck: Stuck) 
             writer.write(posted("stuck", id=number))
             reply = await read_reply(reader)
             assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
-            assert json.loads(reply.body)["result"]["_meta"]["reason"] == "timeout"
+            assert json.loads(reply.body)["result"]["_meta"]["axolotl/reason"] == "timeout"
             writer.write(posted("echo", {"text": "next"}, id=7))
             assert b'"text":"next"' in (await read_reply(reader)).body
         assert len(server.host.handler.inflight.zombies) == 2
@@ -75,7 +75,7 @@ async def test_an_open_stream_ends_with_the_answer(server: HttpServer, stuck: St
         status, headers = await read_head(reader)
         assert (status, headers["content-type"]) == (200, "text/event-stream")
         body = (await reader.readuntil(b"0\r\n\r\n")).decode()
-        assert body.index("notifications/progress") < body.index('"reason":"timeout"')
+        assert body.index("notifications/progress") < body.index('"axolotl/reason":"timeout"')
         stuck.release.set()
         await stuck.ended.wait()
         writer.write(posted("echo", {"text": "next"}, id=2))
@@ -120,7 +120,7 @@ async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
         reply = await client.post(call("stuck", id=1, handshake=True))
         assert reply.status_code == 200
         assert reply.headers["content-type"].startswith("text/event-stream" if streams else "application/json")
-        assert '"reason":"timeout"' in reply.text
+        assert '"axolotl/reason":"timeout"' in reply.text
         again = await client.post(call("echo", {"text": "x"}, id=1, handshake=True))
         assert '"text":"x"' in again.text
         stuck.release.set()
@@ -169,7 +169,7 @@ async def test_a_task_of_a_session(stuck: Stuck) -> None:
         params = {"name": "stuck", "arguments": {}, "task": {"ttl": 60_000}}
         begun = (await client.post(message("tools/call", params))).json()["result"]["task"]
         result = await client.post(message("tasks/result", {"taskId": begun["taskId"]}, id=2))
-        assert result.json()["result"]["_meta"]["reason"] == "timeout"
+        assert result.json()["result"]["_meta"]["axolotl/reason"] == "timeout"
         stuck.release.set()
         await until(lambda: len(server.host.handler.inflight.zombies) == 0)
         state = (await client.post(message("tasks/get", {"taskId": begun["taskId"]}, id=3))).json()["result"]

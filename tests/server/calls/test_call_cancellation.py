@@ -276,7 +276,7 @@ async def test_a_deadline_ends_a_call_that_swallows_its_cancellation() -> None:
         peer = Peer(host)
         peer.call("deaf", id=1)
         reply = await peer.receive()
-        assert reply["result"]["_meta"]["reason"] == "timeout"
+        assert reply["result"]["_meta"]["axolotl/reason"] == "timeout"
         peer.call("echo", id=2)
         assert [reply["id"] for reply in await peer.close()] == [2]
 
@@ -308,7 +308,7 @@ async def test_closing_a_connection_answers_running_calls() -> None:
         await patiently(probe.started.wait())
         (reply,) = await peer.close(0)
     assert reply["result"]["isError"] is True
-    assert reply["result"]["_meta"]["retryAfterMs"] == 1000
+    assert reply["result"]["_meta"]["axolotl/retryAfterMs"] == 1000
     assert probe.context is not None
     assert probe.context.cancel_reason is CancelReason.SHUTDOWN
 
@@ -352,4 +352,4 @@ async def test_a_deadline_reaches_into_the_timeouts_of_a_tool() -> None:
         peer = Peer(host)
         peer.call("nested")
         (reply,) = await peer.close()
-    assert reply["result"]["_meta"]["reason"] == "timeout"
+    assert reply["result"]["_meta"]["axolotl/reason"] == "timeout"

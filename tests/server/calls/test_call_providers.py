@@ -6,7 +6,6 @@ import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -23,10 +22,9 @@ from axolotl_core import (
     resource,
     tool,
 )
-from axolotl_core.calls.cancellation import IClock, SystemClock
 from axolotl_core.calls.scope import current_call
 from axolotl_server import connect
-from axolotl_server.call_providers import call_cancellation, call_context, call_principal, clock
+from axolotl_server.call_providers import call_cancellation, call_context, call_principal
 from tests.support.call_resources import Ledger
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
@@ -39,7 +37,6 @@ class Session:
     principal: Principal
     cancellation: CancellationToken
     context: ToolContext
-    clock: IClock
 
 
 class Transfer(ITool[NoArguments, dict[str, Any]]):
@@ -56,49 +53,26 @@ class Transfer(ITool[NoArguments, dict[str, Any]]):
         self.sessions.append(session)
         assert session.context is context
         assert session.cancellation is context.cancellation
-        return {"subject": session.principal.subject, "year": session.clock.now().year}
+        return {"subject": session.principal.subject}
 
 
 class Container(containers.DeclarativeContainer):
     """A tool with a session per call."""
 
-    clock = providers.Singleton(SystemClock)
-    session = providers.Factory(
-        Session, principal=call_principal, cancellation=call_cancellation, context=call_context, clock=clock
-    )
+    session = providers.Factory(Session, principal=call_principal, cancellation=call_cancellation, context=call_context)
     transfer = providers.Singleton(Transfer, session.provider)
     tools = providers.List(transfer)
 
 
-class StoppedClock(IClock):
-    """A clock that always returns the same time."""
-
-    def now(self) -> datetime:
-        return datetime(1999, 12, 31, tzinfo=UTC)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-
 async def test_a_container_creates_objects_per_call() -> None:
-    """A session provider gets the principal, the cancellation, the call and the clock injected."""
+    """A session provider gets the principal, the cancellation and the call injected."""
     container = Container()
     async with connect(container, principal=Principal("ada")) as client:
         first = (await client.call("transfer")).structured
         await client.call("transfer")
     assert first["subject"] == "ada"
-    assert first["year"] >= 2026
     one, other = container.transfer().sessions
     assert one is not other
-    assert isinstance(clock(), IClock)
-
-
-async def test_a_test_has_its_own_clock() -> None:
-    """The clock of a container can be overridden."""
-    container = Container()
-    container.clock.override(providers.Object(StoppedClock()))
-    async with connect(container) as client:
-        assert (await client.call("transfer")).structured["year"] == 1999
 
 
 def test_per_call_providers_fail_outside_of_a_call() -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, ToolContext
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import container_of
@@ -45,7 +45,7 @@ async def turns(number: int) -> None:
 
 def assert_nothing_is_left(host: ServerHost, tasks_before: set[Any]) -> None:
     assert not host.handler.inflight
-    assert not host.handler.inflight._watched
+    assert not host.handler.inflight._share_of
     assert not host.assembly.deadlines._timers
     assert asyncio.all_tasks() == tasks_before
 

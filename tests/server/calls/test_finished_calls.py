@@ -167,7 +167,7 @@ async def test_a_blocked_thread_does_not_keep_calls() -> None:
     """Calls that timed out waiting for a thread are released, however long the thread is blocked."""
     async with one_thread_taken() as (_, client):
         outcomes = await asyncio.gather(*(client.call("wait_in_vain", {"text": "x"}) for _ in range(20)))
-        assert {outcome.meta["reason"] for outcome in outcomes} == {"timeout"}
+        assert {outcome.meta["axolotl/reason"] for outcome in outcomes} == {"timeout"}
         await until(lambda: not held("wait_in_vain"))
 
 

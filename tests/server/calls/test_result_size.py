@@ -111,8 +111,8 @@ async def test_a_result_that_is_too_large(what: str, kind: type[Given]) -> None:
         finally:
             tracemalloc.stop()
     assert outcome.is_error
-    assert outcome.meta["reason"] == "result_too_large"
-    assert outcome.meta["maxBytes"] == LIMIT
+    assert outcome.meta["axolotl/reason"] == "result_too_large"
+    assert outcome.meta["axolotl/maxBytes"] == LIMIT
     assert peak < 1_000_000 + 4 * LIMIT
 
 

@@ -4,11 +4,12 @@ import asyncio
 import inspect
 import json
 import logging
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from axolotl_core import (
     Forbidden,
@@ -23,7 +24,7 @@ from axolotl_core import (
     tool,
 )
 from axolotl_core.features.attributes import relative_path
-from axolotl_server import ServerHost
+from axolotl_server import ServerHost, connect
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import call, mirrored, raw_exchange, raw_request
 from tests.support.servers.serving import serving
@@ -92,7 +93,7 @@ async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pyte
         with caplog.at_level(logging.ERROR, "axolotl"):
             result = (await peer.reply(peer.call("raising")))["result"]
         assert result["isError"] is True
-        reference = result["_meta"]["reference"]
+        reference = result["_meta"]["axolotl/reference"]
         assert result["content"][0]["text"] == f"Tool raising failed. Reference: {reference}"
         assert SECRET not in json.dumps(result)
         assert reference in caplog.text
@@ -207,6 +208,89 @@ async def anything() -> Any:
     return object()
 
 
+class Price(BaseModel):
+    net: float
+    gross: float | None = None
+    known: Any = None
+
+
+class Offer(BaseModel):
+    prices: list[Price]
+
+
+class Binary(BaseModel):
+    data: bytes
+
+
+class Written(BaseModel):
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+    rate: float
+
+
+HALF_PAIR = "which is not JSON: a text has half of a surrogate pair"
+UNSENDABLE_OUTPUTS = [
+    pytest.param(Price, Price(net=math.nan), "is not JSON: net is nan, and JSON has no such number", id="NaN"),
+    pytest.param(Price, {"net": -math.inf}, "is not JSON: net is -inf", id="infinity in a dict for a model"),
+    pytest.param(Offer, Offer(prices=[Price(net=1, gross=math.inf)]), ": prices.0.gross is inf", id="in a list"),
+    pytest.param(Price, Price(net=1, known=[math.nan]), ": known.0 is nan", id="in a field of any type"),
+    pytest.param(Written, Written(rate=math.nan), ": rate is nan", id="in a model that writes it as such"),
+    pytest.param(list[float | None], [None, math.nan], ": 1 is nan", id="after a null"),
+    pytest.param(float, math.nan, ": it is nan", id="alone"),
+    pytest.param(dict[str, Any], {"a": {"b": math.nan}}, ": a.b is nan", id="in a dict"),
+    pytest.param(Any, [None, math.inf], ": 1 is inf", id="in an output of any type"),
+    pytest.param(Any, {"price": Price(net=math.nan)}, ": price.net is nan", id="in a model in a dict"),
+    pytest.param(ToolResult, ToolResult(structured={"a": math.nan}), ": a is nan", id="in a whole result"),
+    pytest.param(str, "half \ud800", HALF_PAIR, id="half a surrogate pair"),
+    pytest.param(Any, ["\udcff"], HALF_PAIR, id="half a pair in any type"),
+    pytest.param(ToolResult, ToolResult((TextContent("\ud800"),)), HALF_PAIR, id="half a pair in a block"),
+    pytest.param(
+        Binary, Binary(data=b"\xff"), "bytes that are not UTF-8: set ser_json_bytes=", id="bytes that are no text"
+    ),
+]
+
+
+class Returning(ITool[NoArguments, Any]):
+    """Returns an output of a declared type."""
+
+    name = "returning"
+
+    def __init__(self, declared: Any, output: Any) -> None:
+        self.output_model = declared  # type: ignore[misc]
+        self.output = output
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+        return self.output
+
+
+@pytest.mark.parametrize(("declared", "output", "text"), UNSENDABLE_OUTPUTS)
+async def test_the_log_says_what_json_cannot_hold(
+    caplog: pytest.LogCaptureFixture, declared: Any, output: Any, text: str
+) -> None:
+    """Outputs with NaN, infinity or half of a surrogate pair do not fit; the caller gets a reference."""
+    async with connect(container_of(Returning(declared, output))) as client:
+        result = await client.call("returning")
+    assert result.is_error
+    assert result.text.startswith("Tool returning failed. Reference: ")
+    assert text in caplog.text
+    assert "test_tool_failures.py:" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("declared", "output", "expected"),
+    [
+        pytest.param(Offer, Offer(prices=[Price(net=1)]), {"prices": [{"net": 1, "gross": None, "known": None}]}),
+        pytest.param(list[float | None], [None, 0.5], [None, 0.5]),
+        pytest.param(Price, Price(net=1, known="NaN"), {"net": 1, "gross": None, "known": "NaN"}),
+        pytest.param(dict[str, Any], {"Infinity": None}, {"Infinity": None}),
+    ],
+)
+async def test_a_null_is_sent(declared: Any, output: Any, expected: Any) -> None:
+    """Values that are absent stay null."""
+    async with connect(container_of(Returning(declared, output))) as client:
+        assert (await client.call("returning")).structured == expected
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "text"),
     [
@@ -316,8 +400,6 @@ async def test_the_log_names_a_missing_await(
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        pytest.param("half \ud800", "half ?", id="half a surrogate pair"),
-        pytest.param([float("nan"), float("inf")], "[null,null]", id="numbers that JSON does not have"),
         pytest.param({"a": (1, 2)}, '{"a":[1,2]}', id="a tuple"),
         pytest.param(True, "true", id="a boolean"),
     ],

@@ -1,6 +1,8 @@
 """The client over every channel and in every revision, against a server with every kind of feature."""
 
 import asyncio
+import json
+import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -259,6 +261,20 @@ async def test_a_closed_client_ends_its_session() -> None:
             await client.list_tools()
             assert len(server.app.sessions) == 1
         assert len(server.app.sessions) == 0
+
+
+async def test_a_process_gets_no_secrets(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """A server gets the usual variables and those that it is given, and no others of this process."""
+    monkeypatch.setenv("AXOLOTL_AUTH__HMAC_SECRET", "swordfish")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "swordfish")
+    code = "import json, os, sys; print(json.dumps(dict(os.environ)), file=sys.stderr)"
+    with pytest.raises(ConnectionError):
+        async with connect_process([sys.executable, "-c", code], environment={"GIVEN": "yes"}):
+            pass
+    variables = json.loads(capfd.readouterr().err)
+    assert "swordfish" not in variables.values()
+    assert variables["GIVEN"] == "yes"
+    assert variables["PATH"] == os.environ["PATH"]
 
 
 async def test_a_process_that_cannot_serve() -> None:

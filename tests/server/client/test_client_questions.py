@@ -150,6 +150,10 @@ async def test_wrong_answers_end() -> None:
             await client.call("order")
     assert list(caught.value.keys) == ["ask-1"]
     assert len(asked) == 50
+    message = str(caught.value)
+    assert 'The question ask-1 is "Which size?". It expects content of the form {' in message
+    assert '"required":["size"]' in message
+    assert message.endswith('The last answer was {"action":"accept","content":{"size":"huge"}}')
 
 
 async def test_nobody_to_ask() -> None:

@@ -96,6 +96,29 @@ def test_lines() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ('"3s"', "write 3 instead of '3s'"),
+        ('"1.5 min"', "write 90 instead of '1.5 min'"),
+        ('"250ms"', "write 0.25 instead of '250ms'"),
+    ],
+)
+def test_durations(value: str, problem: str) -> None:
+    """A duration with a unit is shown with the number to write instead."""
+    place = "(axolotl.toml:2)"
+    assert findings_in(f"[limits]\ntimeout_seconds = {value}\n") == [
+        f"Setting limits.timeout_seconds: must be a number of seconds: {problem} {place}"
+    ]
+
+
+def test_no_duration() -> None:
+    """Any other value is not shown, because it may be a secret."""
+    assert findings_in('[limits]\ntimeout_seconds = "hunter2"\n') == [
+        "Setting limits.timeout_seconds: must be a number of seconds, such as 30 (axolotl.toml:2)"
+    ]
+
+
 def test_lines_of_a_project() -> None:
     """Lines are reported for `pyproject.toml`, and other tables are ignored."""
     (finding,) = findings_in("[tool.other.http]\nport = 0\n[tool.axolotl]\nhttp.port = -1\n", "pyproject.toml")

@@ -300,6 +300,30 @@ def test_masks(value: Any, shown: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://user:canary@redis.example:6379/0", f"redis://user:{MASK}@redis.example:6379/0"),
+        ("rediss://:canary@[::1]:6379", f"rediss://:{MASK}@[::1]:6379"),
+        ("redis://user:can@ary@host", f"redis://user:{MASK}@host"),
+        ("redis://user@host", "redis://user@host"),
+        ("redis://host/0?password=canary", f"redis://host/0?{MASK}"),
+        ("unix:///run/redis.sock", "unix:///run/redis.sock"),
+        ("postgresql://user:canary@a:5432,b:5433/tasks?x=1", f"postgresql://user:{MASK}@a:5432,b:5433/tasks?{MASK}"),
+        ("sqlite:///tasks.db", "sqlite:///tasks.db"),
+        ("redis://user:can/ary@host", MASK),
+        ("redis://user:can?ary@host", MASK),
+        ("redis://user:can#ary@host", MASK),
+        ("redis://user:canary", MASK),
+        ("host=a password=canary", MASK),
+    ],
+)
+def test_secret_urls(url: str, shown: str) -> None:
+    """Of a secret URL, scheme, user and host are shown, unless it is uncertain what its password is."""
+    loaded = load_with_origins(flags={"redis": {"url": url}}, environment={})
+    assert {value.name: value.value for value in effective_values(loaded)}["redis.url"] == shown
+
+
+@pytest.mark.parametrize(
     "said",
     [
         {"audit": {"key": CANARY, "max_bytes": CANARY}},

@@ -74,8 +74,8 @@ async def use(server: ConsoleServer, client: httpx2.AsyncClient, name: str, argu
 async def test_off_by_default() -> None:
     """By default there is no console and no observer."""
     async with ServerHost(Container()) as host:
-        assert host.console is None
-        binding = host.catalogue.find("greet")
+        assert host.assembly.console is None
+        binding = host.assembly.tools.find("greet")
         assert binding is not None
         assert [type(layer).__name__ for layer in binding.layers] == [
             "ValidationLayer",
@@ -164,10 +164,15 @@ async def test_the_token_is_random() -> None:
     tokens: set[str] = set()
     for _ in range(2):
         async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
-            assert host.console is not None
-            tokens.add(host.console.token)
-            assert host.console.link("http://[::1]:80/mcp") == f"http://[::1]:80/console#token={host.console.token}"
-            status, _ = await ask_directly(make_app(host), "/console/state", x_axolotl_console=host.console.token)
+            assert host.assembly.console is not None
+            tokens.add(host.assembly.console.token)
+            assert (
+                host.assembly.console.link("http://[::1]:80/mcp")
+                == f"http://[::1]:80/console#token={host.assembly.console.token}"
+            )
+            status, _ = await ask_directly(
+                make_app(host), "/console/state", x_axolotl_console=host.assembly.console.token
+            )
             assert status == 200
     assert len(tokens) == 2
     assert all(len(token) >= 20 for token in tokens)
@@ -220,8 +225,10 @@ async def test_sessions() -> None:
         async with server.listening(http) as reader:
             hello = (await reader.take()).message
         [session] = hello["activity"]["sessions"]
-        assert server.host.console is not None
-        assert [(one.method, one.client) for one in server.host.console.journal.recent] == [("initialize", "test 1")]
+        assert server.host.assembly.console is not None
+        assert [(one.method, one.client) for one in server.host.assembly.console.journal.recent] == [
+            ("initialize", "test 1")
+        ]
     assert (session["client"], session["revision"]) == ("test 1", "2025-11-25")
     assert client.headers["Mcp-Session-Id"] not in json.dumps(hello)
 
@@ -263,8 +270,8 @@ async def test_new_pages_get_the_latest_calls(monkeypatch: pytest.MonkeyPatch) -
             await use(server, client, "greet", {"name": str(number)})
         async with server.listening(client) as reader:
             hello = (await reader.take()).message
-        assert server.host.console is not None
-        assert len(server.host.console.journal.recent) == 5
+        assert server.host.assembly.console is not None
+        assert len(server.host.assembly.console.journal.recent) == 5
     assert [one["number"] for one in hello["calls"]] == [8, 9, 10, 11, 12]
 
 
@@ -294,8 +301,8 @@ async def test_running_and_cancelled() -> None:
                 assert [(one["name"], one.get("outcome")) for one in began] == [("wait", None)]
                 waiting.cancel()
             [ended] = await calls(reader, 1)
-        assert server.host.console is not None
-        assert list(server.host.console.journal.running()) == []
+        assert server.host.assembly.console is not None
+        assert list(server.host.assembly.console.journal.running()) == []
     assert (ended["number"], ended["outcome"], ended["reason"]) == (began[0]["number"], "cancelled", "disconnect")
 
 
@@ -334,8 +341,8 @@ async def test_tasks() -> None:
 
     knows_tasks: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
     async with ServerHost(container_of(work), flags={"console": {"enabled": True}}) as host:
-        assert host.console is not None
-        journal = host.console.journal
+        assert host.assembly.console is not None
+        journal = host.assembly.console.journal
         client = InProcessClient(host.handler, capabilities=knows_tasks)
         calling = asyncio.ensure_future(client.call("work"))
         await until(lambda: any(one.kind == "tool" for one in journal.running()))
@@ -354,30 +361,30 @@ async def test_code_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("axolotl_server.calls.feature_method.GRACE_SECONDS", 0.01)
     flags = {"console": {"enabled": True}}
     async with ServerHost(container_of(stuck), flags=flags) as host:
-        assert host.console is not None
+        assert host.assembly.console is not None
         assert (await InProcessClient(host.handler).call(stuck.name)).is_error
-        [ended] = host.console.journal.recent
+        [ended] = host.assembly.console.journal.recent
         assert (ended.outcome, ended.reason) == ("abandoned", "timeout")
-        assert list(host.console.journal.running()) == []
+        assert list(host.assembly.console.journal.running()) == []
         stuck.release.set()
         await stuck.ended.wait()
-    assert host.console.journal.recent == (ended,)
+    assert host.assembly.console.journal.recent == (ended,)
 
 
 async def test_beside_telemetry() -> None:
     """The console and the metrics both record every call."""
     flags = {"console": {"enabled": True}, "metrics": {"enabled": True}}
     async with ServerHost(Container(), flags=flags) as host:
-        assert host.console is not None
-        assert host.observation is not None
+        assert host.assembly.console is not None
+        assert host.assembly.observation is not None
         client = InProcessClient(host.handler)
         await client.call("greet", {"name": "Ada"})
         await client.call("complain")
-        assert [(one.name, one.outcome) for one in host.console.journal.recent] == [
+        assert [(one.name, one.outcome) for one in host.assembly.console.journal.recent] == [
             ("greet", "ok"),
             ("complain", "error"),
         ]
-        assert dict(host.observation.values.read("axolotl.calls")) == {
+        assert dict(host.assembly.observation.values.read("axolotl.calls")) == {
             ("tool", "greet", "ok"): 1,
             ("tool", "complain", "error"): 1,
         }
@@ -386,14 +393,14 @@ async def test_beside_telemetry() -> None:
 async def test_failed_reloads_are_reported() -> None:
     """A failed reload is reported to open and new pages until it is fixed."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
-        assert server.host.console is not None
+        assert server.host.assembly.console is not None
         async with server.listening(client) as reader:
             await reader.take()
-            server.host.console.set_problem("SyntaxError")
+            server.host.assembly.console.set_problem("SyntaxError")
             assert (await reader.take()).message == {"type": "problem", "problem": "SyntaxError"}
             async with server.listening(client) as later:
                 assert (await later.take()).message["problem"] == "SyntaxError"
-            server.host.console.set_problem(None)
+            server.host.assembly.console.set_problem(None)
             assert (await reader.take()).message == {"type": "problem", "problem": None}
 
 

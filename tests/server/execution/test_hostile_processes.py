@@ -44,7 +44,7 @@ async def test_an_attack_on_the_server(attack: ITool[Any, Any], tmp_path: Path) 
         assert len(heard) == 2
     elif attack.name in INVALID:
         assert text == f"Tool {attack.name} crashed: its process sent an invalid message"
-        assert result["_meta"]["reason"] == "crashed"
+        assert result["_meta"]["axolotl/reason"] == "crashed"
     else:
         assert text.startswith(f"Tool {attack.name} failed. Reference:")
 
@@ -67,7 +67,7 @@ async def test_large_outputs_and_log_messages_are_refused_in_the_process() -> No
         meta = {"io.modelcontextprotocol/logLevel": "info"}
         params = {"name": "log_too_much", "arguments": {"path": ""}, "_meta": meta}
         result = await client.request("tools/call", params, on_log=heard.append)
-    assert refused.meta["reason"] == "result_too_large"
+    assert refused.meta["axolotl/reason"] == "result_too_large"
     assert result["content"][0]["text"] == "done"
     assert len(heard[0]["data"]) < 2000
 

@@ -109,6 +109,15 @@ async def test_a_missing_await_is_named(caplog: pytest.LogCaptureFixture) -> Non
     assert re.search(r"returned the coroutine sleep \(\S*process_tools\.py:\d+\): await it", caplog.text)
 
 
+async def test_an_output_that_is_no_json(caplog: pytest.LogCaptureFixture) -> None:
+    """The log says what is wrong with the output, and where the tool is."""
+    async with connect(container_of(process_tools.average), settings=ONE) as client:
+        outcome = await client.call("average")
+    assert outcome.is_error
+    assert "process_tools.py:" in caplog.text
+    assert "which is not JSON: it is nan" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "ending"),
     [("leave", {"code": 7}, "with code 7"), ("segfault", {}, "by signal 11")],
@@ -121,7 +130,7 @@ async def test_a_crash_is_a_clean_error(name: str, arguments: dict[str, Any], en
             outcome = await client.call(name, arguments)
             assert outcome.is_error
             assert outcome.text == f"Tool {name} crashed: its process ended {ending}"
-            assert outcome.meta["reason"] == "crashed"
+            assert outcome.meta["axolotl/reason"] == "crashed"
         assert not (await client.call("whoami")).is_error
 
 
@@ -141,7 +150,7 @@ async def test_too_much_memory_is_a_clean_error() -> None:
     async with connect(container_of(process_tools.devour, process_tools.Mirror()), settings=settings) as client:
         outcome = await client.call("devour")
         assert outcome.is_error
-        assert outcome.meta["reason"] == "memory"
+        assert outcome.meta["axolotl/reason"] == "memory"
         assert not (await client.call("mirror", {"x": 1})).is_error
 
 
@@ -154,7 +163,7 @@ async def test_a_deadline_kills_the_process(name: str, tmp_path: Path) -> None:
         with Mailbox(tmp_path) as mailbox:
             while len(pids) < 2:  # a process that starts slowly has no time to begin
                 outcome = await client.call(name, {"path": mailbox.path})
-                assert outcome.meta["reason"] == "timeout"
+                assert outcome.meta["axolotl/reason"] == "timeout"
                 pids += mailbox.taken()
         await asyncio.gather(*map(gone, pids))
         assert host.assembly.processes.killed >= 2
@@ -236,7 +245,7 @@ async def test_a_process_is_killed_for_its_own_call_only() -> None:
         os.kill(pid, signal.SIGCONT)
         block_until(lambda: bool(crew._idle))  # the loop has not received the output yet
         host.handler.inflight.stop_all(CancelReason.TIMEOUT)
-        assert (await running).meta["reason"] == "timeout"
+        assert (await running).meta["axolotl/reason"] == "timeout"
         assert host.assembly.processes.killed == 0
         assert (await client.call("whoami")).structured["pid"] == pid
         await client.close()
@@ -247,7 +256,7 @@ async def test_crashes_do_not_pile_up_processes() -> None:
     async with ServerHost(container_of(process_tools.leave), flags=ONE) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("leave", {"code": 1}) for _ in range(10)))
-        assert all(outcome.meta["reason"] == "crashed" for outcome in outcomes)
+        assert all(outcome.meta["axolotl/reason"] == "crashed" for outcome in outcomes)
         crew = crew_of(host)
         await asyncio.wrap_future(crew.threads.submit(lambda: None))  # after everything that was started meanwhile
         assert len(crew) <= 1
@@ -281,3 +290,21 @@ async def test_a_tool_that_cannot_be_loaded_is_a_clean_error(caplog: pytest.LogC
         outcome = await client.call("unloadable", {"x": 1})
     assert outcome.text == "Tool unloadable cannot run: it cannot be loaded in a process"
     assert "far from home" in caplog.text
+
+
+async def test_a_tool_that_crashes_on_loading_is_a_clean_error() -> None:
+    """A tool that crashes processes on loading fails on each call, and does not cause endless restarts."""
+    async with ServerHost(container_of(process_tools.Deadly()), flags=ONE) as host:
+        client = InProcessClient(host.handler)
+        for _ in range(2):
+            outcome = await client.call("deadly", {"x": 1})
+            assert outcome.text == "Tool deadly cannot run: its process does not start"
+        assert host.assembly.processes.processes == 0
+        await client.close()
+
+
+async def test_calls_share_no_context_variables() -> None:
+    """Context variables are not shared between calls of a process."""
+    async with connect(container_of(process_tools.remember, process_tools.remember_later), settings=ONE) as client:
+        for name in ("remember", "remember_later") * 2:
+            assert (await client.call(name, {"user": "ada"})).text == "nobody"

@@ -20,7 +20,7 @@ class Numbered(ITool[NoArguments, str]):
 
 
 async def test_forged_cursors_are_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forged cursors do not grow the page cache."""
+    """A page may start after every feature, and nothing is kept for it."""
     tools = tuple(map(Numbered, range(40)))
     monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 10)
     async with conversing(container_with(tools)) as host:
@@ -29,7 +29,7 @@ async def test_forged_cursors_are_not_cached(monkeypatch: pytest.MonkeyPatch) ->
             cursor = encode_cursor("tools", position)
             names = [one["name"] for one in (await peer.ask("tools/list", {"cursor": cursor}))["result"]["tools"]]
             assert names == [f"tool-{number}" for number in range(position, min(position + 10, 40))]
-        assert len(host.catalogue._shown[0].pages) == 4
+        assert len(host.assembly.tools._entries) == 40
 
 
 async def test_forged_cursors_take_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,13 +38,13 @@ async def test_forged_cursors_take_little_work(monkeypatch: pytest.MonkeyPatch) 
     registry = ToolRegistry(map(Numbered, range(40)))
     monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 10)
     async with conversing(container_with(tool_registry=registry)) as host:
-        describe = host.catalogue.describe
+        describe = host.assembly.tools.describe
 
         def counted(binding: ToolBinding, revision: Revision) -> dict[str, Any]:
             described.append(binding.spec.name)
             return describe(binding, revision)
 
-        monkeypatch.setattr(host.catalogue, "describe", counted)
+        monkeypatch.setattr(host.assembly.tools, "describe", counted)
         peer = Peer(host)
         for position in (*range(40), *range(40)):
             await peer.ask("tools/list", {"cursor": encode_cursor("tools", position)})
@@ -53,4 +53,4 @@ async def test_forged_cursors_take_little_work(monkeypatch: pytest.MonkeyPatch) 
         for position in (5, 6):
             reply = await peer.ask("tools/list", {"cursor": encode_cursor("tools", position)})
             assert "tool-7" not in [one["name"] for one in reply["result"]["tools"]]
-        assert len(described) == len(host.catalogue._entries) + 1 == 40
+        assert len(described) == len(host.assembly.tools._entries) + 1 == 40

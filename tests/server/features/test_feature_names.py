@@ -69,7 +69,7 @@ async def test_long_descriptions() -> None:
 async def test_other_languages(text: str) -> None:
     """Visible text of any language is accepted, with the joiners that it needs."""
     async with conversing(container_with((tool(description=text)(greet),))) as host:
-        assert [one.spec.name for one in host.catalogue.bindings()] == ["greet"]
+        assert [one.spec.name for one in host.assembly.tools.bindings()] == ["greet"]
 
 
 @pytest.mark.parametrize("name", ["pаy", "ｐａｙ", "größe", "支付"])

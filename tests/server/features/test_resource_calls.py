@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import logging
+import math
 import threading
 from typing import Any
 
@@ -107,3 +109,33 @@ async def test_large_contents_arrive_completely() -> None:
     async with conversing(container_with(resources=(big,))) as host:
         reply = await Peer(host).ask("resources/read", {"uri": "big://one"})
         assert base64.b64decode(reply["result"]["contents"][0]["blob"], validate=True) == data
+
+
+@resource("rates://today")
+async def rates() -> dict[str, float]:
+    """Return a number that JSON does not have."""
+    return {"eur": math.nan}
+
+
+@resource("rates://{name}/text")
+async def half(name: str) -> str:
+    """Return half of a character."""
+    return "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        ("rates://today", "which is not JSON: eur is nan"),
+        ("rates://eur/text", "which is not JSON: a text has half of a surrogate pair"),
+    ],
+)
+async def test_contents_that_are_no_json(caplog: pytest.LogCaptureFixture, uri: str, text: str) -> None:
+    """The caller gets a reference, and the log says what is wrong and where."""
+    async with conversing(container_with(resources=(rates, half))) as host:
+        reply = await Peer(host).ask("resources/read", {"uri": uri})
+    assert "Reference: " in reply["error"]["message"]
+    [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.exc_info is None
+    assert text in record.getMessage()
+    assert "test_resource_calls.py:" in record.getMessage()

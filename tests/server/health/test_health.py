@@ -240,12 +240,12 @@ async def test_an_audit_recovers_without_calls() -> None:
     """An unready server without calls retries its audit, and becomes ready when it works."""
     sink = BrokenSink()
     async with probed(audit_sinks=[sink]) as server:
-        assert server.host.audit is not None
+        assert server.host.assembly.audit is not None
         sink.broken = True
         await answer_to(server.port, "echo", {"text": "x"})
         assert (await server.told())[0] == 503
         sink.broken = False
-        for guarded in server.host.audit.trail._sinks:
+        for guarded in server.host.assembly.audit.trail._sinks:
             guarded._retry_at = 0.0  # the second has passed
         assert (await server.told())[0] == 200
 

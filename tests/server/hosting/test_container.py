@@ -414,7 +414,7 @@ async def test_tools_may_come_and_go() -> None:
         with pytest.raises(ConfigurationError):
             host.registry.register(broken)
         assert "broken" not in host.registry
-        assert [binding.spec.name for binding in host.catalogue.bindings()] == [
+        assert [binding.spec.name for binding in host.assembly.tools.bindings()] == [
             "letters.send",
             "files.read",
             "files.write",

@@ -71,7 +71,7 @@ async def test_tools_by_name_need_approval() -> None:
 
     settings = {"approval": {"tools": ["PA*"]}}
     async with connect(container_of(Pay(), Broken()), settings=settings, answer=answer) as client:
-        assert (await client.call("pay")).meta["reason"] == "not_approved"
+        assert (await client.call("pay")).meta["axolotl/reason"] == "not_approved"
         await client.call("broken")
     assert len(asked) == 1
 
@@ -141,7 +141,7 @@ async def test_one_reference_for_answer_log_and_record(caplog: pytest.LogCapture
     with caplog.at_level(logging.ERROR, "axolotl"):
         async with connect(container) as client:
             failed = await client.call("broken")
-    reference = failed.meta["reference"]
+    reference = failed.meta["axolotl/reference"]
     assert reference in failed.text
     assert reference in caplog.text
     assert [(record.call_id, record.outcome) for record in sink.records if record.event == "end"] == [

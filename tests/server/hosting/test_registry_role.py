@@ -50,7 +50,7 @@ async def test_a_stopped_server_ignores_changes() -> None:
     async with ServerHost(container) as host:
         pass
     container.tool_registry().register_tool("later", {}, len)
-    assert [binding.spec.name for binding in host.catalogue.bindings()] == ["echo", "measure"]
+    assert [binding.spec.name for binding in host.assembly.tools.bindings()] == ["echo", "measure"]
 
 
 async def test_a_failed_start_leaves_nothing_behind() -> None:

@@ -90,7 +90,7 @@ async def test_hosts(kind: str, root: str, path: str) -> None:
     """The endpoint is below the prefix of the mount, whether or not a proxy removes the prefix of the application."""
     if not root:
         path = "/tools"
-    mcp = make_app(Container, settings=OPEN)
+    mcp = MountedApp(Container, settings=OPEN)
     if kind == "fastapi":
         app: Any = FastAPI()
         app.mount("/tools", mcp)
@@ -124,8 +124,8 @@ def test_root_path(path: str, root: str, below: str) -> None:
 
 async def test_strangers() -> None:
     """A server without any authentication does not start, unless the settings say that everyone may use it."""
-    mcp = make_app(Container, settings={})
-    with pytest.raises(ConfigurationError, match=r"Pass principal to make_app.*http\.allow_unauthenticated = true"):
+    mcp = MountedApp(Container, settings={})
+    with pytest.raises(ConfigurationError, match=r"Pass principal to MountedApp.*http\.allow_unauthenticated = true"):
         async with mcp.lifespan():
             pass
 
@@ -133,8 +133,8 @@ async def test_strangers() -> None:
 async def test_two_servers() -> None:
     """Two servers in one application are independent, and one lifespan runs both with that of the application."""
     one, two = (
-        make_app(Container, settings=OPEN),
-        make_app(Container, settings={}, principal=lambda scope: Principal("ada")),
+        MountedApp(Container, settings=OPEN),
+        MountedApp(Container, settings={}, principal=lambda scope: Principal("ada")),
     )
     events: list[str] = []
 
@@ -158,7 +158,7 @@ async def test_two_servers() -> None:
 async def test_before_the_start(caplog: pytest.LogCaptureFixture) -> None:
     """Requests before the start get 503, and the log says once what to do."""
     app = FastAPI()
-    app.mount("/tools", make_app(Container, settings=OPEN))
+    app.mount("/tools", MountedApp(Container, settings=OPEN))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
         for _ in range(2):
             assert (await call(client, "/tools/mcp")).status_code == 503
@@ -176,7 +176,7 @@ async def test_principal() -> None:
         known = {"": None, "text": "ada", "boss": Principal("boss", scopes=frozenset({"staff"}))}
         return known.get(named, Principal(named))
 
-    mcp = make_app(Container, settings={"authorization": {"denied_as": "forbidden"}}, principal=principal_of)
+    mcp = MountedApp(Container, settings={"authorization": {"denied_as": "forbidden"}}, principal=principal_of)
     async with asking(bare(mcp, "/tools"), mcp) as client:
         assert text(await call(client, "/tools/mcp", authorization="eve")) == "eve"
         assert (await call(client, "/tools/mcp")).status_code == 401
@@ -191,7 +191,7 @@ async def test_principal() -> None:
 async def test_principal_and_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """A principal of the host and tokens of our own are two ways to authenticate."""
     auth = {"resource": "https://shop.example/mcp", "issuers": ["https://issuer.example"]}
-    mcp = make_app(Container, settings={"auth": auth}, principal=starlette_user)
+    mcp = MountedApp(Container, settings={"auth": auth}, principal=starlette_user)
     with pytest.raises(ConfigurationError, match="two ways to authenticate"):
         async with mcp.lifespan():
             pass
@@ -207,7 +207,7 @@ class Basic(AuthenticationBackend):
 
 async def test_starlette_user() -> None:
     """`starlette_user` reads the user and the scopes of Starlette's middleware."""
-    mcp = make_app(Container, settings={}, principal=starlette_user)
+    mcp = MountedApp(Container, settings={}, principal=starlette_user)
     middleware = [Middleware(AuthenticationMiddleware, backend=Basic())]
     app = Starlette(routes=[Mount("/tools", mcp)], middleware=middleware)
     async with asking(app, mcp) as client:
@@ -219,7 +219,7 @@ async def test_starlette_user() -> None:
 async def test_well_known(caplog: pytest.LogCaptureFixture) -> None:
     """The host serves the metadata at its root; without the routes, the start warns."""
     auth = {"resource": "https://shop.example/tools/mcp", "issuers": ["https://issuer.example"]}
-    mcp = make_app(Container, settings={"auth": auth})
+    mcp = MountedApp(Container, settings={"auth": auth})
     app = FastAPI()
     app.mount("/tools", mcp)
     async with asking(app, mcp):
@@ -238,12 +238,12 @@ async def test_well_known(caplog: pytest.LogCaptureFixture) -> None:
         in (refused.headers["www-authenticate"])
     )
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert make_app(Container, settings=OPEN).well_known_routes() == {}
+    assert MountedApp(Container, settings=OPEN).well_known_routes() == {}
 
 
 async def test_alone() -> None:
     """As the outermost application it answers the messages of the lifespan itself."""
-    mcp, sent = make_app(Container, settings=OPEN), []
+    mcp, sent = MountedApp(Container, settings=OPEN), []
     inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     outbox: asyncio.Queue[Any] = asyncio.Queue()
     running = asyncio.create_task(mcp({"type": "lifespan"}, inbox.get, outbox.put))
@@ -264,7 +264,7 @@ async def test_failing_start() -> None:
     async def receive() -> dict[str, str]:
         return {"type": "lifespan.startup"}
 
-    await make_app("tests.nowhere:Container", settings=OPEN)({"type": "lifespan"}, receive, outbox.put)
+    await MountedApp("tests.nowhere:Container", settings=OPEN)({"type": "lifespan"}, receive, outbox.put)
     message = await outbox.get()
     assert (message["type"], "tests.nowhere" in message["message"]) == ("lifespan.startup.failed", True)
 
@@ -282,7 +282,7 @@ async def test_drain() -> None:
     class Slow(containers.DeclarativeContainer):
         tools = providers.List(providers.Object(wait))
 
-    mcp = make_app(Slow, settings=OPEN)
+    mcp = MountedApp(Slow, settings=OPEN)
     client = httpx2.AsyncClient(transport=httpx2.ASGITransport(mcp), base_url="http://localhost")
     async with client:
         async with mcp.lifespan():
@@ -296,7 +296,7 @@ async def test_settings_file(tmp_path: Path) -> None:
     """A file, a profile and a started host are accepted, too."""
     file = tmp_path / "shop.toml"
     file.write_text('[http]\nallow_unauthenticated = true\npath = "/a"\n[profile.prod.http]\npath = "/b"\n')
-    mcp = make_app("tests.server.http.test_mounting:Container", settings=file, profile="prod")
+    mcp = MountedApp("tests.server.http.test_mounting:Container", settings=file, profile="prod")
     async with asking(mcp, mcp) as client:
         assert text(await call(client, "/b")) == "anonymous"
     async with ServerHost(Container()) as host:
@@ -307,7 +307,7 @@ async def test_settings_file(tmp_path: Path) -> None:
 
 async def test_official_client() -> None:
     """The official client uses a server that is mounted in FastAPI, in both eras."""
-    mcp = make_app(Container, settings=OPEN)
+    mcp = MountedApp(Container, settings=OPEN)
     app = FastAPI(lifespan=mcp.lifespan)
     app.mount("/tools", mcp)
     listener = free_port()

@@ -78,7 +78,7 @@ async def test_hanging_code_is_stopped_and_answered() -> None:
         answers = await asyncio.gather(*calls)
         log = await ended_well(server)
         took = server.ended_at - began
-    assert {answer["_meta"]["reason"] for answer in answers} == {"shutdown"}
+    assert {answer["_meta"]["axolotl/reason"] for answer in answers} == {"shutdown"}
     assert took < 0.2 + 2 + SLACK
     for name in stuck:
         assert f"tool {name}, request 1, is stopped: shutdown" in log
@@ -127,10 +127,10 @@ async def test_a_server_that_stops_is_not_ready_and_takes_no_calls() -> None:
         await server.until("new calls are refused")
         refused = await answer_to(server.port, "echo", {"text": "x"})
         assert refused["isError"]
-        assert refused["_meta"]["retryAfterMs"] == 1000
+        assert refused["_meta"]["axolotl/retryAfterMs"] == 1000
         await refuse_streams(server.port)
         server.tell()
-        assert (await running)["_meta"]["reason"] == "shutdown"
+        assert (await running)["_meta"]["axolotl/reason"] == "shutdown"
         await ended_well(server)
 
 
@@ -176,7 +176,7 @@ async def test_a_second_signal_hastens() -> None:
         answers = await asyncio.gather(*calls)
         assert await server.ended() == 0
         took = server.ended_at - began
-    assert {answer["_meta"]["reason"] for answer in answers} == {"shutdown"}
+    assert {answer["_meta"]["axolotl/reason"] for answer in answers} == {"shutdown"}
     assert took < 2 + SLACK
     assert "did not end" in server.log
 
@@ -252,7 +252,7 @@ async def test_subscribers_are_notified_of_stopped_tasks() -> None:
         told = await reader.read()
         await ended_well(server)
     assert b"notifications/tasks" in told
-    assert b'"reason":"shutdown"' in told
+    assert b'"axolotl/reason":"shutdown"' in told
     assert told.index(b"notifications/tasks") < told.index(b'"resultType":"complete"')
 
 

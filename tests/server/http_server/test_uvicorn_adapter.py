@@ -13,7 +13,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from axolotl_server.http_server.http_requests import DirectRequest
+from axolotl_server.http_server.http_requests import HttpRequest
 
 MINOR: Final = "0.54"
 
@@ -22,7 +22,7 @@ axolotl_server/http_server was written for uvicorn {MINOR}. Compare the sources 
 - HttpToolsProtocol: HttpProtocol replaces all callbacks of the parser, `data_received` and `on_response_complete`. What
   do they do now that the replacements do not do? What do `__init__`, `connection_made`, `connection_lost` and
   `shutdown` do, which are still used?
-- RequestResponseCycle: which attributes do `send` and `receive` use? DirectRequest has a default for each. Does `send`
+- RequestResponseCycle: which attributes do `send` and `receive` use? HttpRequest has a default for each. Does `send`
   of a complete response still do no more than `write_reply`?
 - Server: what do `startup`, `on_tick` and `shutdown` do that UvicornServer has to do in their place?
 - ServerState.default_headers: are these the headers of every response?
@@ -73,8 +73,8 @@ def test_the_internals_exist(owner: type, names: tuple[str, ...]) -> None:
 
 
 def test_every_attribute_of_a_request_has_a_default() -> None:
-    """A request that is answered directly has all attributes that uvicorn gives to its requests."""
+    """A request has all attributes that uvicorn gives to its requests."""
     initializer = inspect.getsource(RequestResponseCycle.__init__)
     attributes = set(re.findall(r"self\.(\w+)(?::[^=]+)? = ", initializer)) - {"access_logger"}
     assert attributes
-    assert {name for name in attributes if not hasattr(DirectRequest, name)} == set(), REVIEW
+    assert {name for name in attributes if not hasattr(HttpRequest, name)} == set(), REVIEW

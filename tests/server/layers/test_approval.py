@@ -71,7 +71,7 @@ async def test_no_answer_but_yes_will_do(answer: Mapping[str, Any]) -> None:
         refused = await client.call("delete", {"path": "/"})
     assert refused.is_error
     assert refused.text.endswith("; it did not run")
-    assert refused.meta["reason"] == "not_approved"
+    assert refused.meta["axolotl/reason"] == "not_approved"
     assert tool.deleted == []
 
 
@@ -80,7 +80,7 @@ async def test_a_client_without_elicitation_gets_an_error() -> None:
     tool = Delete()
     async with connect(server_with(tool)) as client:
         refused = await client.call("delete", {"path": "/"})
-    assert (refused.is_error, refused.meta["reason"], tool.deleted) == (True, "approval_unavailable", [])
+    assert (refused.is_error, refused.meta["axolotl/reason"], tool.deleted) == (True, "approval_unavailable", [])
 
 
 async def test_an_argument_cannot_approve() -> None:
@@ -208,7 +208,7 @@ async def test_with_a_handshake(answer: Mapping[str, Any], reason: str | None) -
         assert tool.deleted == []
         client.answer(question, answer)
         reply = (await client.receive())["result"]
-        assert reply.get("_meta", {}).get("reason") == reason
+        assert reply.get("_meta", {}).get("axolotl/reason") == reason
         assert tool.deleted == ([] if reason else ["/x"])
         await client.close()
 
@@ -221,7 +221,7 @@ async def test_a_client_with_a_handshake_that_cannot_ask() -> None:
         await client.shake_hands()
         client.call("delete")
         reply = (await client.receive())["result"]
-        assert (reply["isError"], reply["_meta"]["reason"]) == (True, "approval_unavailable")
+        assert (reply["isError"], reply["_meta"]["axolotl/reason"]) == (True, "approval_unavailable")
         assert tool.deleted == []
         await client.close()
 
@@ -237,7 +237,7 @@ async def test_an_unanswered_question_is_a_no() -> None:
         await client.receive()
         messages = [await client.receive(), await client.receive()]
         reply = next(said["result"] for said in messages if "result" in said)
-        assert (reply["isError"], reply["_meta"]["reason"], tool.deleted) == (True, "not_approved", [])
+        assert (reply["isError"], reply["_meta"]["axolotl/reason"], tool.deleted) == (True, "not_approved", [])
         await client.close()
 
 

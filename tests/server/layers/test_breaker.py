@@ -82,7 +82,7 @@ async def test_too_many_failures_open_it() -> None:
     guarded.now += 2
     refused = await guarded.call()
     assert isinstance(refused, Overloaded)
-    assert refused.meta == {"retryAfterMs": 3000, "reason": "circuit_open"}
+    assert refused.meta == {"axolotl/retryAfterMs": 3000, "axolotl/reason": "circuit_open"}
     assert guarded.tool.runs == RULE.failures
 
 
@@ -252,8 +252,8 @@ async def test_in_a_server() -> None:
             assert (await client.call("upstream")).is_error
         refused = await client.call("upstream")
         assert refused.is_error
-        assert refused.meta["reason"] == "circuit_open"
-        assert 0 < refused.meta["retryAfterMs"] <= 5000
+        assert refused.meta["axolotl/reason"] == "circuit_open"
+        assert 0 < refused.meta["axolotl/retryAfterMs"] <= 5000
         assert (await client.call("echo", {"text": "x"})).text == "x"
     assert tool.runs == RULE.failures
 

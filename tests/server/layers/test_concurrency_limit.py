@@ -81,7 +81,7 @@ async def test_a_full_queue_rejects_at_once() -> None:
         await client.close()
     assert refused.is_error
     assert refused.text == "door is busy: it runs at most 1 at once; try again"
-    assert refused.meta["retryAfterMs"] == LONG * 1000
+    assert refused.meta["axolotl/retryAfterMs"] == LONG * 1000
 
 
 async def test_waiting_ends() -> None:
@@ -107,7 +107,7 @@ async def test_a_deadline_counts_while_a_call_waits() -> None:
     async with ServerHost(container_of(door)) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(client.call("door"), client.call("door"))
-        assert [outcome.meta["reason"] for outcome in outcomes] == ["timeout", "timeout"]
+        assert [outcome.meta["axolotl/reason"] for outcome in outcomes] == ["timeout", "timeout"]
         await client.close()
         assert (bulkhead_of(host, "door").running, bulkhead_of(host, "door").waiting) == (0, 0)
 
@@ -193,7 +193,7 @@ async def test_an_abandoned_thread_keeps_its_slot() -> None:
     async with ServerHost(container_of(dig)) as host:
         client = InProcessClient(host.handler)
         zombies = host.handler.inflight.zombies
-        assert (await client.call("dig")).meta["reason"] == "timeout"
+        assert (await client.call("dig")).meta["axolotl/reason"] == "timeout"
         assert (len(zombies), zombies.by_name(), bulkhead_of(host, "dig").running) == (1, {"dig": 1}, 1)
         assert "busy" in (await client.call("dig")).text
         go_on.set()

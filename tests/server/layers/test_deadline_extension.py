@@ -63,7 +63,7 @@ async def test_silence_ends_it() -> None:
         running = asyncio.ensure_future(client.call("reporting"))
         await until(lambda: len(working.deadlines) > 20)
         working.silent.set()
-        assert (await running).meta["reason"] == "timeout"
+        assert (await running).meta["axolotl/reason"] == "timeout"
 
 
 async def test_there_is_a_ceiling() -> None:
@@ -72,7 +72,7 @@ async def test_there_is_a_ceiling() -> None:
     working.max_timeout_seconds = 3 * SHORT
     began = time.monotonic()
     async with connect(container_of(working)) as client:
-        assert (await client.call("reporting")).meta["reason"] == "timeout"
+        assert (await client.call("reporting")).meta["axolotl/reason"] == "timeout"
     latest = max(one for one in working.deadlines if one is not None)
     assert latest - began > 2 * SHORT
     assert latest == working.deadlines[-1]
@@ -83,9 +83,9 @@ async def test_the_operator_has_the_last_word() -> None:
     working = Reporting()
     async with ServerHost(container_of(working), flags={"limits": {"max_timeout_seconds": 2 * SHORT}}) as host:
         client = InProcessClient(host.handler)
-        [binding] = host.catalogue.bindings()
+        [binding] = host.assembly.tools.bindings()
         assert binding.spec.limits.max_timeout_seconds == 2 * SHORT
-        assert (await client.call("reporting")).meta["reason"] == "timeout"
+        assert (await client.call("reporting")).meta["axolotl/reason"] == "timeout"
         await client.close()
 
 
@@ -94,7 +94,7 @@ async def test_progress_extends_nothing_without_a_maximum() -> None:
     working = Reporting()
     working.max_timeout_seconds = None
     async with connect(container_of(working)) as client:
-        assert (await client.call("reporting")).meta["reason"] == "timeout"
+        assert (await client.call("reporting")).meta["axolotl/reason"] == "timeout"
     assert len(set(working.deadlines)) == 1
 
 
@@ -196,5 +196,5 @@ async def test_progress_extends_the_deadline_after_a_question(ceiling: float) ->
         peer.answer(question, ACCEPTED)
         reply = await peer.receive()
         await peer.close()
-    assert reply["result"]["_meta"]["reason"] == "timeout"
+    assert reply["result"]["_meta"]["axolotl/reason"] == "timeout"
     assert remaining[0]

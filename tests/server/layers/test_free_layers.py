@@ -148,4 +148,4 @@ async def test_a_policy_of_the_tool_is_counted(settings: Mapping[str, Any]) -> N
 
 def bound(host: ServerHost, name: str) -> Any:
     """Return the binding of a tool."""
-    return next(binding for binding in host.catalogue.bindings() if binding.spec.name == name)
+    return next(binding for binding in host.assembly.tools.bindings() if binding.spec.name == name)

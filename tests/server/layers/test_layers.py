@@ -196,7 +196,7 @@ async def test_calls_beyond_the_limit_are_rejected_at_once() -> None:
         await probe.started.wait()
         refused = (await peer.reply(peer.call("probe", id=2)))["result"]
         assert refused["isError"] is True
-        assert refused["_meta"]["retryAfterMs"] == 1000
+        assert refused["_meta"]["axolotl/retryAfterMs"] == 1000
         assert refused["content"][0]["text"] == "probe is busy: it runs at most 1 at once; try again"
         assert "isError" not in (await peer.reply(peer.call("echo", id=3)))["result"]
         probe.release.set()
@@ -269,7 +269,7 @@ async def test_the_whole_server_has_a_limit() -> None:
         peer.call("probe", id=1)
         await probe.started.wait()
         refused = (await peer.reply(peer.call("echo", id=2)))["result"]
-        assert (refused["isError"], refused["_meta"]["retryAfterMs"]) == (True, 1000)
+        assert (refused["isError"], refused["_meta"]["axolotl/retryAfterMs"]) == (True, 1000)
         probe.release.set()
         await peer.close()
 
@@ -326,4 +326,4 @@ async def test_the_wire_sets_no_limits() -> None:
     async with connect(container_of(Probe()), settings={"limits": {"timeout_seconds": 0.02}}) as client:
         params = {"name": "probe", "arguments": {}, "timeout_seconds": 100, "sandbox": {"timeout": 100}}
         result = await client.request("tools/call", params)
-        assert result["_meta"]["reason"] == "timeout"
+        assert result["_meta"]["axolotl/reason"] == "timeout"

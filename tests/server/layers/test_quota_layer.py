@@ -52,9 +52,9 @@ async def test_a_rejection_names_the_rule_and_the_retry_time() -> None:
         assert refused.text == (
             "Too many calls: the limit 'per-user' is 0.4 per second, 2 at once; try again in 3 seconds"
         )
-        assert refused.meta["reason"] == "quota"
-        assert refused.meta["rule"] == "per-user"
-        assert refused.meta["retryAfterMs"] == 2500
+        assert refused.meta["axolotl/reason"] == "quota"
+        assert refused.meta["axolotl/rule"] == "per-user"
+        assert refused.meta["axolotl/retryAfterMs"] == 2500
         clock.now += 2_500_000
         assert await passes(client)
 
@@ -70,7 +70,7 @@ async def test_a_quota_that_is_used_up(window: Any, words: str, milliseconds: in
         assert [await passes(client) for _ in range(2)] == [True, True]
         refused = await client.call("echo", {"text": "x"})
         assert refused.text == (f"The quota is used up: the limit 'daily' is 2 per {window}; try again in {words}")
-        assert refused.meta["retryAfterMs"] == milliseconds
+        assert refused.meta["axolotl/retryAfterMs"] == milliseconds
 
 
 @pytest.mark.parametrize(

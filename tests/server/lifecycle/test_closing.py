@@ -106,9 +106,9 @@ async def test_a_failed_close_does_not_stop_the_shutdown(caplog: pytest.LogCaptu
         raise OSError("no")
 
     async with ServerHost(container) as host:
-        host._undo.callback(fail)
+        host.on_stop(fail)
     assert notes == ["base"]
-    assert "stopping: registries failed to close" in caplog.text
+    assert "stopping: objects made to serve it failed to close" in caplog.text
 
 
 async def test_a_cancelled_shutdown_closes_all_resources() -> None:
@@ -124,7 +124,7 @@ async def test_a_cancelled_shutdown_closes_all_resources() -> None:
         reached.set()
         await asyncio.Event().wait()
 
-    host.end_tasks = wait  # type: ignore[method-assign]
+    host.on_stop(wait)
     stopping = asyncio.ensure_future(host.stop())
     await reached.wait()
     stopping.cancel()

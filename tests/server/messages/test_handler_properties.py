@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, META, message
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Echo, container_of

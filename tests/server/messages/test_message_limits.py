@@ -13,8 +13,8 @@ from axolotl_core import ToolContext, tool
 from axolotl_server import ServerHost
 from axolotl_server.handler import BATCH_CONCURRENCY, MAX_BATCH
 from axolotl_server.messages.connection import MAX_CLIENT_BYTES
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.hostile_messages import MESSAGES
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, META, call, message
 from tests.support.servers.serving import until
 from tests.support.tools import Echo, container_of

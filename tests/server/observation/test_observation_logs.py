@@ -139,7 +139,7 @@ async def test_a_failure_names_its_call(stream: io.StringIO) -> None:
     async with conversing(everything(), settings=JSON) as host:
         reply = await Peer(host).ask("tools/call", {"name": "crash", "arguments": {"word": "boom"}}, id=9)
     [line] = [line for line in lines(stream) if line["level"] == "error"]
-    assert line["reference"] == reply["result"]["_meta"]["reference"]
+    assert line["reference"] == reply["result"]["_meta"]["axolotl/reference"]
     assert (line["kind"], line["name"], line["request_id"]) == ("tool", "crash", "9")
     assert "ValueError: boom" in line["exception"]
 

@@ -17,9 +17,8 @@ pytestmark = pytest.mark.slow
 
 PLAIN = """
 import asyncio, json, sys
-from axolotl_server.hosting.container_imports import import_dependency_injector
 
-import_dependency_injector()  # as `axolotl serve` does; otherwise it imports FastAPI, which imports OpenTelemetry
+sys.modules["fastapi"] = None  # dependency_injector imports it where it is installed, and it imports OpenTelemetry
 
 from dependency_injector import containers, providers
 from axolotl_core import tool
@@ -69,11 +68,11 @@ def test_the_page_needs_no_telemetry_and_telemetry_no_page() -> None:
 async def test_nothing_is_wrapped() -> None:
     """Methods and layers of a server without observation are not wrapped."""
     async with ServerHost(container_of(Echo())) as host:
-        assert host.observation is None
+        assert host.assembly.observation is None
         assert host.assembly.observers == ()
         for era in host.handler._eras._by_name.values():
             assert getattr(era.methods["tools/call"], "__func__", None) is ToolMethods.call
-        [binding] = host.catalogue.bindings()
+        [binding] = host.assembly.tools.bindings()
         layers = [type(layer).__name__ for layer in binding.layers]
         assert layers == ["ValidationLayer", "TimeoutLayer"]
 

@@ -126,7 +126,7 @@ async def test_a_span_names_the_reference_of_a_hidden_failure(telemetry: Telemet
     """The span of a hidden failure has its reference."""
     async with conversing(everything(), settings=TRACES) as host:
         reply = await Peer(host).ask("tools/call", {"name": "crash", "arguments": {"word": "x"}})
-    reference = reply["result"]["_meta"]["reference"]
+    reference = reply["result"]["_meta"]["axolotl/reference"]
     assert said(telemetry.span("tools/call crash"))["axolotl.reference"] == reference
 
 

@@ -1,5 +1,6 @@
 """Steps of calls that run more than once: work that is done once, although the code runs again from the start."""
 
+import math
 from typing import Any
 
 import pytest
@@ -49,6 +50,18 @@ class Shop:
     async def big(self, context: ToolContext) -> str:
         """Store too much."""
         await context.step("text", lambda once: "x" * MAX_STEP_BYTES)
+        return "stored"
+
+    @make_tool
+    async def average(self, context: ToolContext) -> str:
+        """Store a number that JSON does not have."""
+        await context.step("typed", lambda once: math.nan, model=float)
+        return "stored"
+
+    @make_tool
+    async def averages(self, context: ToolContext) -> str:
+        """Store it in a list."""
+        await context.step("untyped", lambda once: [math.nan])
         return "stored"
 
     @make_tool(retry=Retry(attempts=2, base_seconds=0.001), annotations=ToolAnnotations(idempotent=True))
@@ -154,6 +167,14 @@ async def test_a_result_that_is_too_large() -> None:
         outcome = await client.call("big", {})
     assert outcome.is_error
     assert "The result of the step 'text' has 32770 bytes; at most 32768 are stored" in outcome.text
+
+
+@pytest.mark.parametrize(("name", "text"), [("average", "it is nan"), ("averages", "0 is nan")])
+async def test_a_result_that_is_no_json(caplog: pytest.LogCaptureFixture, name: str, text: str) -> None:
+    """NaN fails, because a later run would read something else."""
+    async with connect(container_with(tools_of(Shop()))) as client:
+        assert (await client.call(name, {})).is_error
+    assert f"{text}, and JSON has no such number" in caplog.text
 
 
 async def test_many_results_that_are_too_large_together() -> None:

@@ -74,7 +74,7 @@ async def test_closed_rejects_calls() -> None:
     outage.store.mood = AWAY
     with pytest.raises(Refused, match="cannot be checked now") as failure:
         await outage.take()
-    assert failure.value.meta == {"reason": "quota_unavailable", "retryAfterMs": 1000}
+    assert failure.value.meta == {"axolotl/reason": "quota_unavailable", "axolotl/retryAfterMs": 1000}
 
 
 async def test_a_failed_store_is_not_called_for_a_while() -> None:

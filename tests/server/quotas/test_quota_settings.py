@@ -129,4 +129,4 @@ async def test_the_configured_store(monkeypatch: pytest.MonkeyPatch) -> None:
         assert await given.take(claims) is not None
         with pytest.raises(Refused) as failure:
             await quota_store(settings, redis).take(claims)
-    assert failure.value.meta == {"reason": "quota_unavailable", "retryAfterMs": 7000}
+    assert failure.value.meta == {"axolotl/reason": "quota_unavailable", "axolotl/retryAfterMs": 7000}

@@ -43,7 +43,7 @@ class Replica:
     async def outcome(self, principal: Principal = ADA) -> str:
         """Make a call and return its outcome."""
         outcome = await InProcessClient(self._host.handler, principal).call("echo", {"text": "passed"})
-        return str(outcome.meta["reason"]) if outcome.is_error else outcome.text
+        return str(outcome.meta["axolotl/reason"]) if outcome.is_error else outcome.text
 
 
 async def test_two_servers_share_one_limit() -> None:

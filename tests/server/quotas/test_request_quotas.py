@@ -140,7 +140,7 @@ async def test_nothing_is_wrapped_without_such_a_rule() -> None:
             era = host.handler.era_of("2025-11-25")
             names = [getattr(method, "__qualname__", "") for method in era.methods.values()]
             assert [name.startswith("RequestQuotas.") for name in names] == [wrapped] * len(names)
-            [binding] = host.catalogue.bindings()
+            [binding] = host.assembly.tools.bindings()
             assert ("QuotaLayer" in binding.invoke.__qualname__) is not wrapped
 
 

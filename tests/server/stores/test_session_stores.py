@@ -1,7 +1,7 @@
 """Session stores: the same behavior in a directory and in Redis."""
 
 import asyncio
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 
 import httpx2
@@ -148,6 +148,20 @@ async def test_events_in_a_store_of_the_container_expire(place: Place, http: htt
     async with serving(container_of(Echo()), settings, event_store=store) as server:
         server.app.sessions._sweep()
         await until(lambda: not store._sessions)
+
+
+async def test_changes_at_the_same_time(place: Place) -> None:
+    """Of changes that several processes make at the same time, none is lost."""
+    async with place.process() as one, place.process() as other:
+        await one.store.begin("s", RECORD)
+        changes = [SessionChange(subscribed=frozenset({f"notes://{number}"})) for number in range(20)]
+        stores = cycle([one.store, other.store])
+        versions = await asyncio.gather(*(next(stores).change("s", change) for change in changes))
+        found = await one.store.find("s", 0)
+    assert sorted(version or 0 for version in versions) == [*range(2, 22)]
+    assert found is not None
+    assert found.record is not None
+    assert len(found.record.subscriptions) == 20
 
 
 async def test_messages_reach_the_other_holders(place: Place) -> None:

@@ -130,7 +130,7 @@ async def test_a_form_that_breaks(directed: DirectedPeer, caplog: pytest.LogCapt
     answer = {"action": "accept", "content": {"word": "x"}}
     assert "result" in await directed.update(task["taskId"], word=answer)
     state = await directed.until(task["taskId"], "completed")
-    assert state["result"]["_meta"]["reference"] in caplog.text
+    assert state["result"]["_meta"]["axolotl/reference"] in caplog.text
 
 
 async def test_a_directed_client_that_cannot_be_asked(host: ServerHost) -> None:

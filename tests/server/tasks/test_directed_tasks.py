@@ -107,7 +107,7 @@ async def test_too_many_tasks_are_refused(job: Job) -> None:
         await peer.start("job")
         result = await peer.result("tools/call", {"name": "job"})
         assert (result["resultType"], result["isError"]) == ("complete", True)
-        assert result["_meta"]["retryAfterMs"] == 500
+        assert result["_meta"]["axolotl/retryAfterMs"] == 500
 
 
 async def test_a_request_in_rounds_stays_in_them(peer: DirectedPeer, plain: DirectedPeer) -> None:

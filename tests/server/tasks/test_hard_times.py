@@ -323,7 +323,7 @@ async def test_the_store_restarts(own_postgres: PostgresServer, tmp_path: Path) 
         await until_lines(notes, RUNS)
         await asyncio.to_thread(own_postgres.stop)
         refused = await peer.ask("tools/call", {"name": "note", "arguments": {"number": 0, "path": str(notes)}})
-        assert refused["result"]["_meta"]["reason"] == "tasks_unavailable"
+        assert refused["result"]["_meta"]["axolotl/reason"] == "tasks_unavailable"
         assert (await peer.error("tasks/get", {"taskId": ids[0]}))["code"] == -32603
         await asyncio.to_thread(own_postgres.start)
         states = await ended(peer, *ids)

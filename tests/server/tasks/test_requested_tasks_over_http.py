@@ -208,7 +208,7 @@ async def test_tasks_over_stdio(tmp_path: Path) -> None:
         code, (told, reply), _ = await server.end()
     assert code == 0
     assert (told["method"], told["params"]["status"]) == (STATUS, "failed")
-    assert (reply["id"], reply["result"]["_meta"]["reason"]) == (4, "shutdown")
+    assert (reply["id"], reply["result"]["_meta"]["axolotl/reason"]) == (4, "shutdown")
     assert (tmp_path / "end").read_text() == "shutdown"
 
 
@@ -226,5 +226,5 @@ async def test_a_server_over_http_is_told_to_stop(http: httpx2.AsyncClient, tmp_
         assert (await server.ended(), "Traceback" in server.log) == (0, False)
     result = reply["result"]
     assert (result["isError"], result["_meta"][RELATED]) == (True, {"taskId": task_id})
-    assert result["_meta"]["reason"] == "shutdown"
+    assert result["_meta"]["axolotl/reason"] == "shutdown"
     assert await asyncio.to_thread(note.read_text) == "shutdown"

@@ -1,6 +1,7 @@
 """Servers with stored tasks: several replicas on one store, both designs, sealing and shutdown."""
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
@@ -53,6 +54,12 @@ def halve(part: int) -> int:
     return part // 2
 
 
+@tool(task_support="optional")
+def mean() -> float:
+    """Divide nothing by nothing."""
+    return math.nan
+
+
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of an empty store."""
@@ -92,6 +99,16 @@ async def test_a_worker_runs_what_a_replica_accepts(url: str, design: type[TaskP
         assert task["status"] == "working"
         text = text_of(await peer.outcome(task["taskId"]))
         assert text == "ada engines ['write'] ['admin'] {'team': [1]}"
+
+
+async def test_an_output_that_is_no_json(url: str, design: type[TaskPeer], caplog: pytest.LogCaptureFixture) -> None:
+    """A task whose output holds NaN fails as its call would."""
+    async with replica(url, mean) as server:
+        peer = await design.connect(server, ADA)
+        reply = await peer.outcome((await peer.start("mean"))["taskId"])
+    assert reply["result"]["isError"] is True
+    assert text_of(reply).startswith("Tool mean failed. Reference: ")
+    assert "which is not JSON: it is nan" in caplog.text
 
 
 async def test_every_replica_knows_a_task(url: str, design: type[TaskPeer]) -> None:
@@ -333,7 +350,7 @@ async def test_a_tool_that_must_not_restart(url: str) -> None:
             task_id = (await peer.start("job"))["taskId"]
             await job.started.wait()
         outcome = await peer.outcome(task_id)
-        assert outcome["result"]["_meta"]["reason"] == "shutdown"
+        assert outcome["result"]["_meta"]["axolotl/reason"] == "shutdown"
 
 
 async def test_a_run_that_waits_for_a_slot_has_not_begun(url: str) -> None:
@@ -348,7 +365,7 @@ async def test_a_run_that_waits_for_a_slot_has_not_begun(url: str) -> None:
             await job.started.wait()
             waiting = (await peer.start("job"))["taskId"]
             await until(lambda: sum(call.deadline is None for call in worker.handler.inflight) == 1)
-        assert (await peer.outcome(begun))["result"]["_meta"]["reason"] == "shutdown"
+        assert (await peer.outcome(begun))["result"]["_meta"]["axolotl/reason"] == "shutdown"
         assert await peer.status(waiting) == "working"
         again = Job()
         again.release.set()

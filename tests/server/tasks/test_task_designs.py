@@ -66,7 +66,7 @@ async def test_what_broke_is_hidden(peer: TaskPeer, caplog: pytest.LogCaptureFix
     task = await peer.start("crash")
     result = (await peer.outcome(task["taskId"]))["result"]
     assert "secret" not in json.dumps([result, await peer.result("tasks/get", {"taskId": task["taskId"]})])
-    assert result["_meta"]["reference"] in caplog.text
+    assert result["_meta"]["axolotl/reference"] in caplog.text
 
 
 async def test_an_error_that_cannot_be_written_is_hidden(peer: TaskPeer, caplog: pytest.LogCaptureFixture) -> None:

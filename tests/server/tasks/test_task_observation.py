@@ -62,14 +62,14 @@ async def scrape(host: ServerHost) -> dict[tuple[str, ...], float]:
     engine = host.assembly.tasks.engine
     if isinstance(engine, StoredTaskEngine):
         await engine.tidy()
-    assert host.observation is not None
-    assert host.observation.page is not None
+    assert host.assembly.observation is not None
+    assert host.assembly.observation.page is not None
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await host.observation.page.serve({"method": "GET"}, {}, _never, send)
+    await host.assembly.observation.page.serve({"method": "GET"}, {}, _never, send)
     families = text_string_to_metric_families(sent[1]["body"].decode())
     return {
         (sample.name, *(sample.labels[name] for name in LABELS if name in sample.labels)): sample.value

@@ -417,7 +417,7 @@ async def test_a_circuit_breaker_counts_all_calls(engine: str | None) -> None:
         for _ in range(2):
             await peer.outcome((await peer.start("fetch"))["taskId"])
         direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "fetch", "arguments": {}})
-        assert direct["result"]["_meta"]["reason"] == "circuit_open"
+        assert direct["result"]["_meta"]["axolotl/reason"] == "circuit_open"
 
 
 async def test_a_limit_counts_all_calls_in_memory() -> None:
@@ -428,7 +428,7 @@ async def test_a_limit_counts_all_calls_in_memory() -> None:
         task_id = (await peer.start("job"))["taskId"]
         await job.started.wait()
         direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "job", "arguments": {}})
-        assert direct["result"]["_meta"]["reason"] == "overloaded"
+        assert direct["result"]["_meta"]["axolotl/reason"] == "overloaded"
         job.release.set()
         assert "done" in str(await peer.outcome(task_id))
 
@@ -474,7 +474,7 @@ async def test_runs_share_the_limits_of_server_and_tool_set(url: str, limits: di
         tasks = [await peer.start(name) for name in ("pay_now", "refund") * 3]
         await until(lambda: sum(call.deadline is None for call in server.handler.inflight) == len(tasks) - 1)
         direct = await Peer(server, principal=ADA).ask("tools/call", {"name": "refund", "arguments": {}})
-        assert direct["result"]["_meta"]["reason"] == "overloaded"
+        assert direct["result"]["_meta"]["axolotl/reason"] == "overloaded"
         release.set()
         assert ["done" in str(await peer.outcome(task["taskId"])) for task in tasks] == [True] * 6
     assert most == 1

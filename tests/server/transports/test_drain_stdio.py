@@ -100,7 +100,9 @@ async def test_stuck_calls_are_stopped_and_answered() -> None:
         began = time.monotonic()
         answers = results(await server.hear_rest())
         assert await server.ended() == 0
-    assert {name: result["_meta"]["reason"] for name, result in answers.items()} == dict.fromkeys(stuck, "shutdown")
+    assert {name: result["_meta"]["axolotl/reason"] for name, result in answers.items()} == dict.fromkeys(
+        stuck, "shutdown"
+    )
     assert server.ended_at - began < 0.2 + 2 + SLACK
     for name in stuck:
         assert f"tool {name}, request {name!r}, is stopped: shutdown" in server.log
@@ -116,7 +118,7 @@ async def test_a_question_ends_when_the_input_ends() -> None:
         began = time.monotonic()
         answers = results(await server.hear_rest())
         assert await server.ended() == 0
-    assert answers[7]["_meta"]["reason"] == "shutdown"
+    assert answers[7]["_meta"]["axolotl/reason"] == "shutdown"
     assert server.ended_at - began < SLACK
 
 
@@ -133,7 +135,7 @@ async def test_a_question_that_comes_too_late_is_not_asked(pipe: Path) -> None:
         began = time.monotonic()
         said = await server.hear_rest()
         assert await server.ended() == 0
-    assert results(said)[7]["_meta"]["reason"] == "shutdown"
+    assert results(said)[7]["_meta"]["axolotl/reason"] == "shutdown"
     assert "elicitation/create" not in json.dumps(said)
     assert server.ended_at - began < SLACK
 
@@ -150,7 +152,7 @@ async def test_a_question_of_a_task_ends_when_the_input_ends() -> None:
         began = time.monotonic()
         answers = results(await server.hear_rest())
         assert await server.ended() == 0
-    assert answers[2]["_meta"]["reason"] == "shutdown"
+    assert answers[2]["_meta"]["axolotl/reason"] == "shutdown"
     assert server.ended_at - began < SLACK
 
 
@@ -176,7 +178,7 @@ async def test_a_client_can_answer_after_a_signal(number: signal.Signals) -> Non
         await server.until(f"stopping, requested by {number.name}; running calls: 1, which get at most 60 seconds")
         server.say(asked("echo", {"text": "late"}, id=8))
         refused = (await server.hear())["result"]
-        assert (refused["isError"], refused["_meta"]["retryAfterMs"]) == (True, 1000)
+        assert (refused["isError"], refused["_meta"]["axolotl/retryAfterMs"]) == (True, 1000)
         server.say(answer(question, "Ada"))
         assert (await server.hear())["result"]["content"][0]["text"] == "Ada"
         assert await server.hear() is None
@@ -193,7 +195,7 @@ async def test_a_client_that_leaves_after_a_signal_is_not_waited_for() -> None:
         server.stdin.close()
         answers = results(await server.hear_rest())
         assert await server.ended() == 0
-    assert answers[7]["_meta"]["reason"] == "shutdown"
+    assert answers[7]["_meta"]["axolotl/reason"] == "shutdown"
 
 
 async def test_a_signal_after_the_end_of_input_stops_calls() -> None:
@@ -209,7 +211,7 @@ async def test_a_signal_after_the_end_of_input_stops_calls() -> None:
         began = time.monotonic()
         answers = results(await server.hear_rest())
         assert await server.ended() == 0
-    assert {answers[one]["_meta"]["reason"] for one in (7, 8)} == {"shutdown"}
+    assert {answers[one]["_meta"]["axolotl/reason"] for one in (7, 8)} == {"shutdown"}
     assert server.ended_at - began < 2 + SLACK
 
 

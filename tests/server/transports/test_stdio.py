@@ -75,7 +75,7 @@ async def test_a_call_that_does_not_end_is_stopped() -> None:
         await server.hear()
         code, (reply,), _ = await server.end()
         assert code == 0
-        assert reply["result"]["_meta"]["reason"] == "shutdown"
+        assert reply["result"]["_meta"]["axolotl/reason"] == "shutdown"
 
 
 async def test_a_running_call_keeps_its_files_at_the_end() -> None:
@@ -153,7 +153,7 @@ async def test_a_signal_drains() -> None:
         # Pending signals of the same kind are merged, so the second signal must be a different one.
         server.tell(signal.SIGINT)
         reply = await server.hear()
-        assert (reply["id"], reply["result"]["_meta"]["reason"]) == (1, "shutdown")
+        assert (reply["id"], reply["result"]["_meta"]["axolotl/reason"]) == (1, "shutdown")
         assert await server.ended() == 0
 
 

@@ -1,6 +1,8 @@
 """Tools for tool processes: good ones, and ones that only a separate process survives."""
 
 import asyncio
+import contextvars
+import math
 import os
 import re
 import signal
@@ -19,6 +21,7 @@ from axolotl_core import ITool, ToolContext, ToolError, tool
 from axolotl_core.calls.scope import current_call
 
 MEMORY_BYTES = 2**30
+_user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
 _LONG = {"timeout_seconds": 60}
 
 
@@ -48,6 +51,11 @@ def whoami(context: ToolContext) -> dict[str, Any]:
         "remaining": context.remaining_seconds,
         "meta": dict(context.meta),
     }
+
+
+@tool(execution="process")
+def average() -> float:
+    return math.nan
 
 
 @tool(execution="process")
@@ -226,6 +234,31 @@ class Unloadable(ITool[Point, str]):
 
     async def execute(self, arguments: Point, context: ToolContext) -> str:
         return "never"
+
+
+class Deadly(Unloadable):
+    """Ends every process that loads it."""
+
+    name = "deadly"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["home"] != os.getpid():
+            os._exit(9)
+        self.__dict__.update(state)
+
+
+@tool(execution="process")
+def remember(user: str) -> str:
+    """Return the value that an earlier call stored."""
+    before = _user.get()
+    _user.set(user)
+    return before
+
+
+@tool(execution="process")
+async def remember_later(user: str) -> str:
+    """The same on the loop."""
+    return remember.function(user)
 
 
 class Container(containers.DeclarativeContainer):

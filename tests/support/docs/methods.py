@@ -10,8 +10,8 @@ from axolotl_core import ISkill, prompt, resource, tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.docs.tables import table
+from tests.support.peers.memory_transport import MemoryTransport
 
 _TASKS: Final = "io.modelcontextprotocol/tasks"
 _EXTENDED: Final = {

@@ -14,7 +14,7 @@ from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import ServerHost
 from axolotl_server.messages.connection import Connection
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, META, message
 from tests.support.servers.serving import PATIENCE_SECONDS
 

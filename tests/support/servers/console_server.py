@@ -34,8 +34,8 @@ class ConsoleServer:
     @property
     def link(self) -> str:
         """The link that the server prints."""
-        assert self.host.console is not None
-        return self.host.console.link(self.url)
+        assert self.host.assembly.console is not None
+        return self.host.assembly.console.link(self.url)
 
     @asynccontextmanager
     async def listening(self, client: httpx2.AsyncClient) -> AsyncIterator[EventReader]:

@@ -232,8 +232,67 @@ def test_warnings(cli: CommandLine) -> None:
         "Tool 'a name with spaces' does not describe its argument 'street.name'",
         "Tool 'a name with spaces' does not describe its argument 'town'",
         "Tool 'a name with spaces' is a plain function on the event loop: it blocks all other calls while it runs",
-        "Setting tools.a_name_with_spaces is for a tool that does not exist; did you mean 'a name with spaces'?",
+        "Setting tools.a_name_with_spaces is for a tool that does not exist; did you mean 'a name with spaces'? "
+        "(axolotl.toml:1)",
     ]
+
+
+BINARY = """
+    from dependency_injector import containers, providers
+    from pydantic import BaseModel, ConfigDict
+
+    from axolotl_core import tool
+
+
+    class Scan(BaseModel):
+        pages: list[bytes]
+
+
+    class Packed(BaseModel):
+        model_config = ConfigDict(ser_json_bytes="base64")
+
+        data: bytes
+
+
+    @tool
+    async def read(data: bytes) -> str:
+        \"\"\"Read a text.
+
+        Args:
+            data: The text.
+        \"\"\"
+        return data.decode()
+
+
+    @tool
+    async def scan() -> Scan:
+        \"\"\"Scan pages.\"\"\"
+        return Scan(pages=[])
+
+
+    @tool
+    async def photo() -> bytes:
+        \"\"\"Take a picture.\"\"\"
+        return b""
+
+
+    @tool
+    async def pack() -> Packed:
+        \"\"\"Pack pages.\"\"\"
+        return Packed(data=b"")
+
+
+    class Container(containers.DeclarativeContainer):
+        tools = providers.List(*map(providers.Object, (read, scan, photo, pack)))
+"""
+
+
+def test_outputs_with_bytes(cli: CommandLine) -> None:
+    """A tool is named whose output has bytes that would be sent as text."""
+    cli.write("binary.py", dedent(BINARY))
+    found = messages(check(cli, "binary")[1], "warning")
+    expected = "returns bytes, which are sent as text, so a call fails if they are not UTF-8: set ser_json_bytes="
+    assert [text.partition(expected)[0] for text in found] == ["Tool 'scan' ", "Tool 'photo' "]
 
 
 def test_strict(cli: CommandLine) -> None:

@@ -44,22 +44,28 @@ def errors_of(cli: CommandLine, source: str, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('timeout_seconds = "3"', "timeout_seconds must be a number above 0, not '3'"),
-        ("timeout_seconds = 0", "timeout_seconds must be a number above 0, not 0"),
-        ("timeout_seconds = -1", "timeout_seconds must be a number above 0, not -1"),
-        ("max_concurrency = 0", "max_concurrency must be a whole number from 1 up, not 0"),
-        ("max_concurrency = True", "max_concurrency must be a whole number from 1 up, not True"),
-        ("queue_limit = -1", "queue_limit must be a whole number from 0 up, not -1"),
-        ("retry = 3", "retry must be a Retry or None, not 3"),
-        ("breaker = True", "breaker must be a Breaker or None, not True"),
-        ('scopes = "payments"', """scopes must be a set of strings, such as {"a"}, not 'payments'"""),
-        ("meta = []", "meta must be a mapping, not []"),
-        ('annotations = {"readOnlyHint": True}', "annotations must be a ToolAnnotations, not {'readOnlyHint': True}"),
-        ('execution = "threads"', """execution must be "loop", "thread" or "process", not 'threads'"""),
-        ("task_support = True", 'task_support must be "forbidden", "optional", "required" or "detached", not True'),
-        ('icons = "x.png"', "icons must be a tuple of Icon, not 'x.png'"),
-        ('requires_approval = "yes"', "requires_approval must be True or False or an Approval, not 'yes'"),
-        ("description = None", "description must be a string, not None"),
+        ('timeout_seconds = "3"', "timeout_seconds must be a valid number, not '3'"),
+        ("timeout_seconds = 0", "timeout_seconds must be greater than 0, not 0"),
+        ("timeout_seconds = -1", "timeout_seconds must be greater than 0, not -1"),
+        ("max_concurrency = 0", "max_concurrency must be greater than or equal to 1, not 0"),
+        ("max_concurrency = True", "max_concurrency must be a valid integer, not True"),
+        ("queue_limit = -1", "queue_limit must be greater than or equal to 0, not -1"),
+        ("retry = 3", "retry must be an instance of Retry, not 3"),
+        ("breaker = True", "breaker must be an instance of Breaker, not True"),
+        ('scopes = "payments"', "scopes must be a valid frozenset, not 'payments'"),
+        ("meta = []", "meta must be a valid dictionary, not []"),
+        (
+            'annotations = {"readOnlyHint": True}',
+            "annotations must be an instance of ToolAnnotations, not {'readOnlyHint': True}",
+        ),
+        ('execution = "threads"', "execution must be 'loop', 'thread' or 'process', not 'threads'"),
+        ("task_support = True", "task_support must be 'forbidden', 'optional', 'required' or 'detached', not True"),
+        ('icons = "x.png"', "icons must be a valid tuple, not 'x.png'"),
+        (
+            'requires_approval = "yes"',
+            "requires_approval must be a valid boolean or an instance of Approval, not 'yes'",
+        ),
+        ("description = None", "description must be a valid string, not None"),
         ("timeout = 3", "timeout = 3 has no effect; did you mean timeout_seconds?"),
         ('exection = "thread"', "exection = 'thread' has no effect; did you mean execution?"),
     ],
@@ -104,7 +110,7 @@ def test_prompts_and_resources(cli: CommandLine) -> None:
     """Prompts and resources are checked in the same way."""
     errors = errors_of(cli, OTHERS)
     assert errors[0].startswith(f"P 'p' (own.py:{LINE}): timeout = 3 has no effect; did you mean timeout_seconds?")
-    assert errors[1] == f"R 'r' (own.py:{LINE + 7}): size must be a whole number from 0 up, not 'big'"
+    assert errors[1] == f"R 'r' (own.py:{LINE + 7}): size must be a valid integer, not 'big'"
 
 
 @pytest.mark.parametrize(
@@ -265,7 +271,7 @@ FIRST = LINE - 3
         ),
         (
             TOOL.format(line="def __init__(self, repo): ...").replace("(T)", "(T, rpo=providers.Object(1))"),
-            f"T (own.py:{FIRST}) has no parameter rpo; did you mean repo?",
+            f"T (own.py:{FIRST}) has no parameter rpo; did you mean 'repo'?",
         ),
         (
             "def make(): raise ValueError('no')\n" + CONTAINER.format(tools="providers.Callable(make)"),

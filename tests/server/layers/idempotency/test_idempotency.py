@@ -27,7 +27,7 @@ async def test_a_result_is_stored() -> None:
     assert await first.outcome() == "k paid"
     till.now += 59
     second = await till.begin().outcome()
-    assert (text(second), second.meta) == ("k paid", {"replayed": True})
+    assert (text(second), second.meta) == ("k paid", {"axolotl/replayed": True})
     assert till.tool.runs["k"] == 1
     till.now += 2
     third = till.begin()
@@ -73,7 +73,7 @@ async def test_the_same_key_with_other_arguments() -> None:
     stored = await till.begin(amount=2).outcome()
     for refused in (running, stored):
         assert isinstance(refused, Refused)
-        assert refused.meta == {"reason": "key_reused"}
+        assert refused.meta == {"axolotl/reason": "key_reused"}
     assert till.tool.runs["k"] == 1
 
 
@@ -131,7 +131,7 @@ async def test_failures_are_stored_where_a_tool_asks_for_it(failure: Any) -> Non
     till = Till(Fails(failure, Idempotency(key="key", store_failures=True)))
     assert await till.begin().outcome() is failure
     second = await till.begin().outcome()
-    assert second.meta["replayed"] is True
+    assert second.meta["axolotl/replayed"] is True
     if isinstance(failure, ToolError):
         assert (second.message, second.meta["code"]) == ("card refused", 7)
     else:
@@ -258,7 +258,7 @@ async def test_a_result_that_is_too_large() -> None:
     assert len(await call.outcome()) == 2002
     again = await till.begin().outcome()
     assert isinstance(again, Refused)
-    assert again.meta == {"reason": "replay_too_large", "replayed": True}
+    assert again.meta == {"axolotl/reason": "replay_too_large", "axolotl/replayed": True}
     assert till.tool.runs["k"] == 1
 
 

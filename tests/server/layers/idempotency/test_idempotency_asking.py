@@ -144,7 +144,7 @@ async def test_a_stored_result_needs_no_approval() -> None:
         first = await client.request("tools/call", approved)
         again = await client.request("tools/call", approved)
         assert first["content"] == again["content"] == [{"type": "text", "text": "paid"}]
-        assert again["_meta"]["replayed"] is True
+        assert again["_meta"]["axolotl/replayed"] is True
         assert pay.runs["k"] == 1
         await client.close()
 
@@ -164,7 +164,7 @@ async def test_a_no_applies_to_all() -> None:
         asked.append(question["params"]["message"])
         clients[0].answer(question, DECLINE)
         replies = [await client.receive() for client in clients]
-        assert [reply["result"]["_meta"]["reason"] for reply in replies] == ["not_approved"] * 3
+        assert [reply["result"]["_meta"]["axolotl/reason"] for reply in replies] == ["not_approved"] * 3
         assert pay.runs["k"] == 0
         for client in clients:
             await client.close()

@@ -103,7 +103,7 @@ async def test_a_store_that_never_answers() -> None:
     till = Till(store=Silent(1, 1), store_timeout_seconds=0.001)
     outcome = await till.begin().outcome()
     assert isinstance(outcome, Overloaded)
-    assert outcome.meta == {"retryAfterMs": 1000, "reason": "results_unavailable"}
+    assert outcome.meta == {"axolotl/retryAfterMs": 1000, "axolotl/reason": "results_unavailable"}
 
 
 class Swallowing(MemoryResultStore):
@@ -230,7 +230,7 @@ async def test_an_abandoned_thread_is_not_started_again() -> None:
     async with ServerHost(container_of(pay)) as host:
         client = InProcessClient(host.handler)
         late = [await client.call("pay", {"key": "k"}) for _ in range(2)]
-        assert [outcome.meta["reason"] for outcome in late] == ["timeout", "timeout"]
+        assert [outcome.meta["axolotl/reason"] for outcome in late] == ["timeout", "timeout"]
         assert pay.runs["k"] == 1
         pay.go_on.set()
         await until(lambda: pay.at_once == 0)

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from axolotl_core import CancelReason, ToolContext, ToolError
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.counting_tools import Order, Pay, Till, text
 from tests.support.peers.layer_calls import HandCall
+from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import call, message
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of

@@ -13,8 +13,7 @@ from axolotl_core import ToolError
 from axolotl_core.errors import Overloaded
 from axolotl_core.policies.tool_rules import ResultStoreError
 from axolotl_server.settings.calls import IdempotencySettings
-from axolotl_server.stores.assembly import make_result_store
-from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.memory_results import MemoryResultStore, make_result_store
 from axolotl_server.stores.redis_client import RedisClient
 from axolotl_server.stores.redis_results import RedisResultStore
 from tests.support.counting_tools import Till, text
@@ -64,7 +63,7 @@ async def test_the_second_replica_waits(redis: RedisServer, client: Redis) -> No
         await first.end("paid")
         assert await one.outcome() == "k paid"
         replay = await other.outcome()
-        assert (text(replay), replay.meta) == ("k paid", {"replayed": True})
+        assert (text(replay), replay.meta) == ("k paid", {"axolotl/replayed": True})
         assert second.tool.runs["k"] == 0
 
 
@@ -187,7 +186,7 @@ async def test_closed_during_an_outage(redis: RedisServer, caplog: pytest.LogCap
             own.kill()
             refused = await till.begin().outcome()
             assert isinstance(refused, Overloaded)
-            assert refused.meta == {"retryAfterMs": 1000, "reason": "results_unavailable"}
+            assert refused.meta == {"axolotl/retryAfterMs": 1000, "axolotl/reason": "results_unavailable"}
             assert re.search(r"The result store is unavailable \(Redis at .*\); calls refused: 1", caplog.text)
             own.start()
             call = till.begin()

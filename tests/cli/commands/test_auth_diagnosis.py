@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis, AuthFinding
 from axolotl_core import InvalidToken, Principal
 from axolotl_server.authentication.assembly import make_verifier
-from axolotl_server.authentication.diagnosis import AuthDiagnosis, AuthFinding
 from axolotl_server.authentication.fetcher import HttpFetcher
 from axolotl_server.settings.authentication import AuthSettings
 from tests.support.authorization_server import Authority, Page, SigningKey, authority

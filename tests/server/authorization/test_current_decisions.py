@@ -1,53 +1,20 @@
-"""Decisions of the rules are remembered per principal and feature, and never used for anything else."""
+"""Each call is decided on by the present rules, principal and scopes."""
 
 from typing import Any
-
-import pytest
 
 from axolotl_core import FeatureSpec, InvalidToken, ITokenVerifier, Principal, tool
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
-from axolotl_server.authorization import authorization as authorization_module
-from axolotl_server.authorization.rules import DefaultAuthorizer
 from tests.support.servers.authenticated_server import bearer, called, container, gated
 from tests.support.servers.restricted_servers import ADA, GUESTS, ROOT, Speaker, offering, speaking
 
 CLERKS = {"rules": [{"name": "clerks", "effect": "allow", "who": {"roles": ["clerk"]}}]}
-ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
-
-
-class Judged(list[tuple[str, str]]):
-    """The subjects and features that the rules were applied to."""
-
-
-@pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> Judged:
-    """Count how often the rules are applied."""
-    made, judge = Judged(), DefaultAuthorizer.judge
-
-    def counted(self: DefaultAuthorizer, principal: Principal, spec: FeatureSpec) -> Decision:
-        made.append((principal.subject, spec.name))
-        return judge(self, principal, spec)
-
-    monkeypatch.setattr(DefaultAuthorizer, "judge", counted)
-    return made
 
 
 async def may(speaker: Speaker, name: str = "look") -> bool:
     """Call a tool, and tell whether it ran."""
     reply = await speaker.ask("tools/call", {"name": name, "arguments": {"amount": 1} if name == "refund" else {}})
     return "error" not in reply and not reply["result"].get("isError")
-
-
-@ERAS
-async def test_the_rules_are_applied_once_per_feature(handshake: bool, judged: Judged) -> None:
-    """Repeated calls of a feature apply the rules once, whether they allow or deny it."""
-    async with speaking(GUESTS, ADA, handshake=handshake) as speaker:
-        assert [await may(speaker) for _ in range(5)] == [True] * 5
-        assert judged == [("ada", "look")]
-        assert [await may(speaker, "note") for _ in range(5)] == [False] * 5
-    assert judged.count(("ada", "note")) <= 2  # once for the call, once for the suggestion of another name
-    assert judged.count(("ada", "look")) <= 2
 
 
 async def test_principals_are_told_apart() -> None:
@@ -71,18 +38,6 @@ async def test_a_principal_never_inherits_the_identity_of_another() -> None:
             del speaker
 
 
-async def test_the_table_is_bounded(monkeypatch: pytest.MonkeyPatch, judged: Judged) -> None:
-    """When the table is full, decisions are made again; they stay right."""
-    monkeypatch.setattr(authorization_module, "MAX_REMEMBERED", 3)
-    async with ServerHost(offering(), flags={"authorization": CLERKS}) as host:
-        speakers = [Speaker(host, Principal(str(number), roles=frozenset({"clerk"}))) for number in range(8)]
-        for _ in range(2):
-            assert all([await may(speaker) for speaker in speakers])
-        assert len(judged) > len(speakers)
-        for speaker in speakers:
-            await speaker.close()
-
-
 async def test_another_policy_decides_anew() -> None:
     """A server with other settings does not know the decisions of the one before."""
     for rules, allowed in ((GUESTS, True), ({"default": "deny", "rules": []}, False), (GUESTS, True)):
@@ -90,7 +45,7 @@ async def test_another_policy_decides_anew() -> None:
             assert [await may(speaker), await may(speaker)] == [allowed, allowed]
 
 
-async def test_roles_that_can_change_are_not_remembered() -> None:
+async def test_roles_that_can_change() -> None:
     """A verifier may build a principal with a plain set; its decisions follow the set."""
     roles: Any = {"clerk"}
     async with speaking(CLERKS, Principal("ada", roles=roles)) as speaker:
@@ -128,7 +83,7 @@ class Asked(IAuthorizer):
 
 
 async def test_an_authorizer_of_the_container_is_asked_every_time() -> None:
-    """A policy of the user may depend on anything, so its decisions are not remembered."""
+    """A policy of the user may depend on anything, so it is asked for every call."""
     authorizer = Asked()
     async with speaking({"denied_as": "forbidden"}, ADA, container=offering(authorizer=authorizer)) as speaker:
         assert [await may(speaker) for _ in range(4)] == [True, False, True, False]

@@ -1,0 +1,248 @@
+"""Making and checking the objects of the roles of a container."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from dependency_injector import containers, providers
+from msgspec import structs
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.extension import check_extension
+from axolotl_core.features.attributes import place_of
+from axolotl_core.health import check_health_checks
+from axolotl_core.names import INameRule, check_name, is_within_toolset, nearest
+from axolotl_core.prompts import check_prompt
+from axolotl_core.registry import (
+    AnyTool,
+    Registry,
+)
+from axolotl_core.resources.resource import check_resource
+from axolotl_core.schema import explain_type_error
+from axolotl_core.tools.tool import check_definition
+from axolotl_server.hosting.role_mistakes import (
+    misspelled_roles,
+    provider_failure,
+    roles_without_provider,
+    undefined_dependencies,
+)
+from axolotl_server.hosting.roles import FEATURES, ROLES, FeatureSet, Role, Roles
+
+
+def sources_of(container: Any, role: str, within: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    """Return the providers of a role, each with the name of its set, None for those outside of any set.
+
+    A set is a member of an aggregate, or a sub-container at any depth.
+    """
+    prefix = "" if within is None else f"{within}."
+    for name, provider in container.providers.items():
+        if name == role and isinstance(provider, providers.Aggregate):
+            yield from ((f"{prefix}{part}", source) for part, source in provider.providers.items())
+        elif name == role:
+            yield within, provider
+        elif isinstance(provider, providers.Container):
+            yield from sources_of(provider, role, f"{prefix}{name}")
+
+
+async def resolved(provider: Any) -> Any:
+    """Get the object of a provider, or raise ConfigurationError if that fails."""
+    try:
+        value = provider()
+        return await value if inspect.isawaitable(value) else value
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise provider_failure(provider, error) from error
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """Flatten nested lists."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        for item in value:
+            yield from flat(item)
+    else:
+        yield value
+
+
+ItemT = TypeVar("ItemT")
+
+
+async def resolve_settings(container: containers.Container) -> Mapping[str, Any]:
+    """Return the settings of the container, if it has the role `settings`."""
+    provider = container.providers.get("settings")
+    value = None if provider is None else await resolved(provider)
+    if value is None:
+        return {}
+    if hasattr(value, "model_dump"):
+        return dict(value.model_dump(exclude_unset=True))
+    if isinstance(value, Mapping):
+        return value
+    raise ConfigurationError(f"The role settings returned {type(value).__name__}; return ServerSettings or a mapping")
+
+
+async def resolve_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
+    """Make and check the objects of all roles; a ConfigurationError lists everything that is wrong."""
+    roles = await make_roles(container, chosen)
+    findings = faults_of(roles)
+    if findings:
+        raise ConfigurationError(*findings)
+    return roles
+
+
+async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
+    """Make the objects of all roles, or raise ConfigurationError; without `chosen`, all tool sets are served."""
+    offers = frozenset(_offers(container))
+    findings = [
+        *undefined_dependencies(container),
+        *_unknown_toolsets(container, chosen),
+        *roles_without_provider(container),
+        *(misspelled_roles(container) if not offers else ()),
+    ]
+    if not offers and "extensions" not in container.providers and not findings:
+        findings.append(
+            "The container has no role tools, prompts, resources or skills: write "
+            "tools = providers.List(providers.Singleton(MyTool)), or give it sub-containers that have one"
+        )
+    if findings:
+        raise ConfigurationError(*findings)
+    given = {
+        name: await _given(container, name, role)
+        for name, role in ROLES.items()
+        if role.port is not None and name in container.providers
+    }
+    roles = Roles(**given, known_sets=tuple(toolset_names(container)), offers=offers)
+    skillsets, filesets, skill_faults = await _skillsets(container, chosen) if "skills" in offers else ([], [], [])
+    return structs.replace(
+        roles,
+        toolsets=await _sets(container, "tools", roles.tool_registry, chosen),
+        promptsets=await _sets(container, "prompts", roles.prompt_registry, chosen),
+        resourcesets=(*await _sets(container, "resources", roles.resource_registry, chosen), *filesets),
+        skillsets=tuple(skillsets),
+        skill_faults=tuple(skill_faults),
+    )
+
+
+def faults_of(roles: Roles) -> list[str]:
+    """Find objects of the wrong type, and names that break a rule or collide."""
+    return [
+        *_faults(roles.tools, partial(_check_tool, rule=roles.name_rule)),
+        *_faults(roles.prompts, check_prompt),
+        *_faults(roles.resources, check_resource),
+        *roles.skill_faults,
+        *_faults(roles.extensions, check_extension),
+        *_collisions(roles.toolsets, roles.tool_registry, "tool"),
+        *_collisions(roles.promptsets, roles.prompt_registry, "prompt"),
+        *_collisions(roles.resourcesets, roles.resource_registry, "resource"),
+        *_strangers(roles),
+        *_faults([roles.health_checks], check_health_checks),
+    ]
+
+
+def toolset_names(container: containers.Container) -> list[str]:
+    """Return the names of the tool sets of a container."""
+    return [*dict.fromkeys(name for role in FEATURES for name, _ in sources_of(container, role) if name)]
+
+
+def _offers(container: Any) -> Iterator[str]:
+    for role in FEATURES:
+        if f"{role.removesuffix('s')}_registry" in container.providers or any(sources_of(container, role)):
+            yield role
+            if role == "skills":
+                yield "resources"  # which clients read the files as
+
+
+async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
+    """Make the features of a role: those that the registry already holds, and each chosen set."""
+    sources = [(name, source) for name, source in sources_of(container, role) if _is_chosen(name, chosen)]
+    made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in sources]
+    return (FeatureSet(None, registry.get_all()), *made)
+
+
+async def _skillsets(container: Any, chosen: Sequence[str]) -> tuple[list[FeatureSet], list[FeatureSet], list[str]]:
+    """Read the skills of each chosen set; give them, their files, and what is wrong with those that cannot be read."""
+    from axolotl_server.skills.published_skill import read_skills  # few servers have skills
+
+    skillsets, filesets, faults = [], [], []
+    for name, source in sources_of(container, "skills"):
+        if _is_chosen(name, chosen):
+            skills, found = await read_skills(flat(await resolved(source)))
+            files = {id(file): file for skill in skills for file in skill.resources}  # some belong to several skills
+            skillsets.append(FeatureSet(name, tuple(skills)))
+            filesets.append(FeatureSet(name, tuple(files.values())))
+            faults += found
+    return skillsets, filesets, faults
+
+
+def _is_chosen(toolset: str | None, chosen: Sequence[str]) -> bool:
+    """Tell whether a tool set is chosen, or inside of a chosen one; features outside of any set always are."""
+    return not chosen or toolset is None or is_within_toolset(toolset, chosen)
+
+
+async def _given(container: Any, name: str, role: Role) -> Any:
+    """Make the object or the objects of a role."""
+    value = await resolved(container.providers[name])
+    if role.is_list:
+        return tuple(flat(value))
+    if not isinstance(value, role.port):
+        raise ConfigurationError(f"The role {name} returned {type(value).__name__}; expected {role.port.__name__}")
+    return value
+
+
+def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
+    known = toolset_names(container)
+    for name in chosen:
+        if not any(is_within_toolset(toolset, (name,)) for toolset in known):
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"available: {', '.join(known) or 'none'}"
+            yield f"There is no tool set {name!r}; {hint}"
+
+
+def _faults(items: Any, check: Callable[[Any], None]) -> Iterator[str]:
+    for item in items:
+        try:
+            check(item)
+        except ConfigurationError as error:
+            yield from error.findings
+        except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+            yield f"{item.name!r}{place_of(item)} cannot be used: {explain_type_error(error)}"
+
+
+def _check_tool(tool: AnyTool, rule: INameRule) -> None:
+    check_definition(tool)
+    check_name(tool, rule)
+
+
+def _collisions(sets: Sequence[FeatureSet], registry: Registry[ItemT], kind: str) -> Iterator[str]:
+    seen: dict[str, tuple[Any, str | None]] = {}
+    for feature_set in sets:
+        for item in feature_set.items:
+            name = _name(registry, item)
+            if name and name in seen:
+                first, second = _where(registry, *seen[name]), _where(registry, item, feature_set.name)
+                yield f"Two {kind}s have the same name: {first} and {second}"
+            seen.setdefault(name, (item, feature_set.name))
+
+
+def _name(registry: Registry[Any], item: Any) -> str:
+    try:
+        return registry.key(registry.name_of(item))
+    except AttributeError:  # not a feature at all, which another finding says
+        return ""
+
+
+def _where(registry: Registry[Any], item: Any, feature_set: str | None) -> str:
+    owner = getattr(item, "function", type(item))
+    place = f" in tool set {feature_set!r}" if feature_set else ""
+    written = place_of(item).strip(" ()")
+    line = f", {written}" if written else ""
+    return f"{registry.name_of(item)!r} ({owner.__module__}.{owner.__qualname__}{place}{line})"
+
+
+def _strangers(roles: Roles) -> Iterator[str]:
+    for name in ("layers", "audit_sinks"):  # the other lists have checks of their own
+        port = ROLES[name].port
+        for item in getattr(roles, name):
+            if not isinstance(item, port):
+                yield f"The role {name} contains {type(item).__name__}, which is not an {port.__name__}"
