@@ -14,7 +14,7 @@ SITE    := $(VENV)/.site-installed
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
               --custom-compile-command "make lock"
-EXTRAS     := --extra auth --extra examples --extra metrics --extra otel --extra postgres --extra redis --extra skills --extra tasks
+EXTRAS     := --extra auth --extra examples --extra metrics --extra otel --extra postgres --extra redis --extra skills
 
 # Compiled modules are kept, or every worker and every process of a test would compile them again.
 unexport PYTHONDONTWRITEBYTECODE

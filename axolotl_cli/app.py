@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import with_groups
 from axolotl_cli.text import report_findings
 
 _COMMANDS: Final = {
@@ -33,8 +34,6 @@ _COMMANDS: Final = {
     "audit": "audit:audit",
     "auth": "auth:auth",
     "config": "config:config",
-    "manifest": "project.install:manifest",
-    "help": "help:show_help",
 }
 """The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""
 
@@ -51,14 +50,7 @@ class _WithoutTypes:
 
 
 class _Command(_WithoutTypes, TyperCommand):
-    """Fails with the exception that is the object of its context, if there is one."""
-
-    def invoke(self, ctx: Any) -> Any:
-        return ctx.invoke(_fail, ctx.obj) if isinstance(ctx.obj, BaseException) else super().invoke(ctx)
-
-
-def _fail(error: BaseException) -> NoReturn:
-    raise error
+    """A command with the help of all commands."""
 
 
 class _Group(_WithoutTypes, TyperGroup):
@@ -66,10 +58,10 @@ class _Group(_WithoutTypes, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"No such command '{args[0]}'. {self.suggestion(args[0])}")
+            ctx.fail(f"No such command '{args[0]}'. {self._suggestion(args[0])}")
         return super().resolve_command(ctx, args)
 
-    def suggestion(self, word: str) -> str:
+    def _suggestion(self, word: str) -> str:
         """Name the nearest command, or one in a group, such as `policy explain` for `explain`."""
         from axolotl_core.names import nearest
 
@@ -79,7 +71,7 @@ class _Group(_WithoutTypes, TyperGroup):
             if close is not None:
                 near = [close] if close in commands else [path for path, one in inner.items() if one == close]
                 return f"Did you mean {' or '.join(map(repr, near))}?"
-        return "axolotl help lists all commands." if inner else f"The commands are {', '.join(commands)}."
+        return "axolotl -h lists all commands." if inner else f"The commands are {', '.join(commands)}."
 
 
 class _CommandTable(Mapping[str, Any]):
@@ -100,9 +92,11 @@ class _CommandTable(Mapping[str, Any]):
             found.info.cls = _Group
             for command in found.registered_commands:
                 command.cls = _Command
+                callback: Any = command.callback
+                command.callback = with_groups(callback)
             return get_group(found)
         single = typer.Typer(add_completion=False)
-        single.command(name, cls=_Command)(found)
+        single.command(name, cls=_Command)(with_groups(found))
         return get_command(single)
 
     def __iter__(self) -> Iterator[str]:
@@ -122,6 +116,8 @@ class _Commands(_Group):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.Exit:
+            raise
         except Exception as error:
             if not report_findings(error):
                 raise

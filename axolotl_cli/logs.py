@@ -26,14 +26,15 @@ class LineFormatter(logging.Formatter):
         return one_line(super().formatMessage(record))
 
     def formatException(self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | Any) -> str:
-        text = _reduced(ei[1]) if self._user_code_only else super().formatException(ei)
+        text = reduced_traceback(ei[1]) if self._user_code_only else super().formatException(ei)
         return indent(escape_controls(text), "  ")
 
     def formatStack(self, stack_info: str) -> str:
         return indent(escape_controls(stack_info), "  ")
 
 
-def _reduced(error: BaseException) -> str:
+def reduced_traceback(error: BaseException) -> str:
+    """Format a traceback with the frames of the user's code only."""
     from traceback import TracebackException
 
     from axolotl_server.observation.tracebacks import reduce_to_user_code
@@ -41,19 +42,18 @@ def _reduced(error: BaseException) -> str:
     report = TracebackException.from_exception(error)
     omitted = reduce_to_user_code(report)
     text = "".join(report.format()).rstrip()
-    return (
-        f"{text}\n({omitted} frames of libraries are not shown; axolotl call --traceback shows all)"
-        if omitted
-        else text
-    )
+    return f"{text}\n({omitted} frames of libraries are not shown; log level debug shows all)" if omitted else text
 
 
 def start_logging(level: str, settings: "LogSettings | None" = None, *, user_code_only: bool = False) -> None:
-    """Log to stderr from now on, as text unless the settings say otherwise; tracebacks may show user code only."""
+    """Log to stderr from now on, as text unless the settings say otherwise.
+
+    Tracebacks may show user code only, unless the level is debug.
+    """
     from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit
 
     handler = LimitedTracebackHandler(sys.stderr, TracebackLimit())
-    handler.setFormatter(LineFormatter(user_code_only=user_code_only))
+    handler.setFormatter(LineFormatter(user_code_only=user_code_only and level != "debug"))
     logging.basicConfig(handlers=[handler], force=True)
     set_log_level(level, settings)
 

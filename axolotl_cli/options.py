@@ -1,13 +1,39 @@
 """Options that several commands share."""
 
+from collections.abc import Callable
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 import typer
 
-from axolotl_cli.arguments import Level, Transport
-from axolotl_cli.completion import completing
+VARIABLES: Final = (
+    "AXOLOTL_ENV_FILE",
+    "AXOLOTL_LOCKED",
+    "AXOLOTL_PROFILE",
+    "AXOLOTL_SETTINGS",
+    "AXOLOTL_TARGET",
+    "AXOLOTL_TOOLSETS",
+)
+"""The environment variables of options, which are not settings."""
+
+
+class Level(StrEnum):
+    """Log levels."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Transport(StrEnum):
+    """How clients reach the server."""
+
+    STDIO = "stdio"
+    HTTP = "http"
+
 
 Target = Annotated[
     str | None,
@@ -20,14 +46,12 @@ Target = Annotated[
 ]
 
 
-def first_target(kind: str, key: str = "name") -> Any:
-    """Describe the target of a command with more arguments after it; with a URL, it is the first of those."""
-    return typer.Argument(
-        metavar="TARGET",
-        help="The container, as for serve; - for the default target. Not used with --url.",
-        autocompletion=completing(kind, key, is_first=True),
-    )
-
+FirstTarget = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TARGET", help="The container, as for serve; - for the default target. Left out with --url."
+    ),
+]
 
 ToolSets = Annotated[
     list[str] | None,
@@ -39,73 +63,90 @@ ToolSets = Annotated[
     ),
 ]
 
-EnvFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--env-file",
-        metavar="FILE",
-        envvar="AXOLOTL_ENV_FILE",
-        help="Read variables that are not in the environment from this file instead of .env.",
-    ),
-]
 
-SettingsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--settings",
-        metavar="FILE",
-        envvar="AXOLOTL_SETTINGS",
-        help="Read this settings file instead of axolotl.toml.",
-    ),
-]
+class FileOptions(NamedTuple):
+    """The files and the profile that a command line names."""
 
-Profile = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        metavar="NAME",
-        envvar="AXOLOTL_PROFILE",
-        help="Use this profile of the settings file.",
-    ),
-]
-
-
-ServerUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--url", metavar="URL", help="Use the running server at this URL instead of a container: leave TARGET out."
-    ),
-]
-
-ServerToken = Annotated[
-    str | None,
-    typer.Option("--token-env", metavar="NAME", help="With --url: the environment variable that contains the token."),
-]
-
-ServerRevision = Annotated[
-    str | None,
-    typer.Option("--revision", metavar="DATE", help="With --url: the protocol revision. Defaults to the latest."),
-]
+    env_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--env-file",
+            metavar="FILE",
+            envvar="AXOLOTL_ENV_FILE",
+            help="Read variables that are not in the environment from this file instead of .env.",
+        ),
+    ] = None
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            envvar="AXOLOTL_SETTINGS",
+            help="Read this settings file instead of axolotl.toml.",
+        ),
+    ] = None
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            envvar="AXOLOTL_PROFILE",
+            help="Use this profile of the settings file.",
+        ),
+    ] = None
 
 
 class RemoteOptions(NamedTuple):
     """The running server that a command line names, if any."""
 
-    url: str | None = None
-    token_variable: str | None = None
-    revision: str | None = None
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", metavar="URL", help="Use the running server at this URL instead of a container: leave TARGET out."
+        ),
+    ] = None
+    token_env: Annotated[
+        str | None,
+        typer.Option(
+            "--token-env", metavar="NAME", help="With --url: the environment variable that contains the token."
+        ),
+    ] = None
+    revision: Annotated[
+        str | None,
+        typer.Option("--revision", metavar="DATE", help="With --url: the protocol revision. Defaults to the latest."),
+    ] = None
 
-    @classmethod
-    def of(cls, url: str | None, token_variable: str | None, revision: str | None, *for_containers: object) -> Self:
-        """Check the options; raises BadParameter for options that have no effect."""
-        if url is None and (token_variable or revision):
+    def check(self, *for_containers: object) -> None:
+        """Raise BadParameter for options that have no effect."""
+        if self.url is None and (self.token_env or self.revision):
             raise typer.BadParameter("--token-env and --revision are for running servers: add --url URL")
-        if url is not None and any(for_containers):
+        if self.url is not None and any(for_containers):
             raise typer.BadParameter(
-                "--url names a running server, which identifies its callers by their tokens: leave out TARGET, --as, "
-                "--role, --scope and --tenant"
+                "--url names a running server, which identifies its callers by their tokens: leave out TARGET and --as"
             )
-        return cls(url, token_variable, revision)
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of each group in place of the parameter for the group."""
+    parameters = signature(command).parameters
+    groups = {one.name: one.annotation for one in parameters.values() if one.annotation in (FileOptions, RemoteOptions)}
+    if not groups:
+        return command
+
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(*(values.pop(field) for field in group._fields))
+        command(**values)
+
+    options: dict[str, Any] = {}
+    for one in parameters.values():
+        hints = get_type_hints(groups[one.name], include_extras=True) if one.name in groups else {}
+        added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint) for name, hint in hints.items()]
+        options.update({option.name: option for option in added or [one.replace(kind=Parameter.KEYWORD_ONLY)]})
+    run.__signature__ = Signature([*options.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: option.annotation for name, option in options.items()}
+    run.__doc__ = command.__doc__
+    return run
 
 
 Answers = Annotated[
@@ -116,11 +157,6 @@ Answers = Annotated[
         help="The answer to the question with this key, if it is asked; can be repeated. Other questions are asked at "
         "the terminal.",
     ),
-]
-
-Traceback = Annotated[
-    bool,
-    typer.Option("--traceback", help="Show all frames of tracebacks, not only those of your own code."),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -139,15 +175,15 @@ LogLevel = Annotated[
 
 
 class ClientName(StrEnum):
-    """MCP clients whose configuration files are known; `json` stands for all others."""
+    """MCP clients whose configuration files are known; `json` stands for all others, `registry` for the registry."""
 
     CLAUDE_CODE = "claude-code"
     CLAUDE_DESKTOP = "claude-desktop"
     CURSOR = "cursor"
     VSCODE = "vscode"
     GEMINI_CLI = "gemini-cli"
-    GOOSE = "goose"
     JSON = "json"
+    REGISTRY = "registry"
 
 
 class Scope(StrEnum):
@@ -155,47 +191,3 @@ class Scope(StrEnum):
 
     USER = "user"
     PROJECT = "project"
-
-
-EntryName = Annotated[
-    str | None,
-    typer.Option("--name", metavar="NAME", help="The server's name in the client. Defaults to its own name."),
-]
-
-EntryTransport = Annotated[
-    Transport | None,
-    typer.Option(
-        "--transport",
-        "-t",
-        help="stdio if the client starts the server, http if it connects to a URL. Defaults to stdio, or to http with "
-        "--url.",
-    ),
-]
-
-EntryUrl = Annotated[
-    str | None,
-    typer.Option("--url", metavar="URL", help="HTTP: the URL of the server. Defaults to the address in its settings."),
-]
-
-EntryVariables = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--env",
-        metavar="NAME[=VALUE]",
-        help="stdio: an environment variable for the server; can be repeated. Without a value, the client takes it "
-        "from its own environment, or asks for it.",
-    ),
-]
-
-TokenVariable = Annotated[
-    str | None,
-    typer.Option(
-        "--token-env",
-        metavar="NAME",
-        help="HTTP: the environment variable with the token that the client sends; VS Code asks for the token instead.",
-    ),
-]
-
-WithSecrets = Annotated[
-    bool, typer.Option("--with-secrets", help="Write values that look like secrets; otherwise they are refused.")
-]

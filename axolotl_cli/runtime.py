@@ -146,7 +146,7 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
 
 
-def _without_stored_tasks(settings: ServerSettings) -> ServerSettings:
+def without_stored_tasks(settings: ServerSettings) -> ServerSettings:
     """Keep the tasks of a single command in memory: it waits for them, and runs no others."""
     return settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"url": None})})
 
@@ -156,7 +156,7 @@ def with_host(
     work: Callable[[ServerHost], Awaitable[T]],
     *,
     is_audited: bool = True,
-    whole_tracebacks: bool = True,
+    user_code_only: bool = False,
 ) -> T:
     """Start a server, do some work with it and stop it; meanwhile nothing is written to stdout.
 
@@ -164,8 +164,8 @@ def with_host(
     running.
     """
     with reserved_output():
-        start_logging(target.log_level, user_code_only=not whole_tracebacks)
-        return run(_with_host(target.load(_without_stored_tasks, is_audited=is_audited), work))
+        start_logging(target.log_level, user_code_only=user_code_only)
+        return run(_with_host(target.load(without_stored_tasks, is_audited=is_audited), work))
 
 
 async def _with_host(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:

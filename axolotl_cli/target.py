@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from axolotl_cli.arguments import FileOptions
+from axolotl_cli.options import FileOptions
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import EnvFile, read_env_file
 from axolotl_server.configuration.loading import load_settings
@@ -97,8 +97,8 @@ def resolve_target(
         raise _missing_target(file.path)
     if name is not None and name.startswith(("http://", "https://")):
         raise ConfigurationError(
-            f"{name} is the URL of a running server, not a container: use --url {name} with list, call, prompt, read, "
-            "inspect or health"
+            f"{name} is the URL of a running server, not a container: use --url {name} with list, call, prompt, read "
+            "or inspect"
         )
     names = toolsets or [variables.get("AXOLOTL_TOOLSETS") or file.toolset or ""]
     return ChosenTarget(name or "", file, _split(names), flags or {}, named, files)

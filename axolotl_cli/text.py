@@ -2,15 +2,15 @@
 
 import logging
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+import typer
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
 
-_ESCAPE: Final = "\x1b"
 _NEVER_SHOWN: Final = "\x7f-\x9f\u2028-\u202e\u2066-\u2069"
 """Control characters outside ASCII, line separators, and characters that reverse the direction of a line."""
 _CONTROLS: Final = re.compile(f"[\x00-\x1f{_NEVER_SHOWN}]")
@@ -61,46 +61,23 @@ def number(count: int, noun: str) -> str:
 
 def report_findings(error: Exception) -> bool:
     """Print a configuration error, one finding per line; return False for any other error."""
-    findings = _findings_of(error)
-    for finding in findings:
+    from axolotl_core.errors import ConfigurationError
+
+    if not isinstance(error, ConfigurationError):
+        return False
+    for finding in error.findings:
         report(finding)
-    if findings and error.__cause__ is not None:
+    if error.__cause__ is not None:
         logging.getLogger("axolotl").debug("caused by", exc_info=error.__cause__)
-    return bool(findings)
+    return True
 
 
 def report(problem: str) -> None:
     """Print an error on one line."""
-    import typer
-
     typer.echo(f"{typer.style('Error:', fg='red', bold=True)} {one_line(problem)}", err=True)
-
-
-def _findings_of(error: Exception) -> Sequence[str]:
-    # If its module was never imported, the error is not a ConfigurationError, and commands start faster.
-    errors = sys.modules.get("axolotl_core.errors")
-    return error.findings if errors is not None and isinstance(error, errors.ConfigurationError) else ()
-
-
-def styled(text: str, **style: Any) -> str:
-    """Style text for `print_status`, if it is printed to a terminal."""
-    if not _prints_to_terminal():
-        return text
-    import typer
-
-    return typer.style(text, **style)
 
 
 def print_status(text: str) -> None:
     """Print on stderr what a server does; one whose stderr cannot be written, such as on a full disk, still serves."""
     with suppress(OSError):
-        if sys.stderr is not None and not _prints_to_terminal() and _ESCAPE not in text:
-            print(text, file=sys.stderr, flush=True)
-            return
-        import typer  # only for colors: it takes memory as long as the server runs
-
         typer.echo(text, err=True)
-
-
-def _prints_to_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()

@@ -1,10 +1,10 @@
 """Questions of a server, asked at the terminal."""
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -17,155 +17,58 @@ from axolotl_core.questions.question import Root
 from axolotl_server.client.outcomes import ACCEPT, DECLINE, Answer, Inquiry
 from axolotl_server.lifecycle.daemon_thread import run_in_daemon_thread
 
-BLANK: Final = object()
-"""The value of a field that was left empty."""
-
-_TYPES: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
-_FORMATS: Final = {"date": "date, YYYY-MM-DD", "date-time": "date and time, ISO 8601", "email": "email", "uri": "URI"}
-_BOOLEANS: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-
-
-@dataclass(frozen=True, slots=True)
-class FormField:
-    """One field of a form."""
-
-    name: str
-    schema: Mapping[str, Any]
-    required: bool
-
-    @property
-    def label(self) -> str:
-        """The name, the accepted values, and the meaning of an empty line."""
-        shown = f"{self.schema.get('title') or self.name} ({self._kind})"
-        if "default" in self.schema:
-            return f"{shown} [{self._format(self.schema['default'])}]"
-        return shown if self.required else f"{shown} [optional]"
-
-    @property
-    def description(self) -> str:
-        return str(self.schema.get("description", ""))
-
-    def read(self, line: str) -> Any:
-        """Parse an entered line; raise `ValueError` with what to enter instead if it is invalid."""
-        text = line.strip()
-        if not text:
-            if "default" in self.schema:
-                return self.schema["default"]
-            if self.required:
-                raise ValueError("a value is required")
-            return BLANK
-        value = self._value(text)
-        for problem in _violations(self.schema, value):
-            raise ValueError(problem)
-        return value
-
-    @property
-    def _choices(self) -> dict[str, str]:
-        """The values to choose from, with their titles."""
-        schema = self.schema.get("items", self.schema)
-        pairs = schema.get("oneOf", schema.get("anyOf"))
-        if pairs is not None:
-            return {pair["const"]: pair["title"] for pair in pairs}
-        values: Sequence[str] = schema.get("enum", ())
-        return dict(zip(values, schema.get("enumNames", values), strict=True))
-
-    @property
-    def _kind(self) -> str:
-        choices = [value if value == title else f"{value} = {title}" for value, title in self._choices.items()]
-        if self.schema["type"] == "array":
-            return f"any of {', '.join(choices)}; separated by commas"
-        if choices:
-            return ", ".join(choices)
-        kind = _FORMATS.get(self.schema.get("format", ""), _TYPES[self.schema["type"]])
-        return ", ".join([kind, *_limits(self.schema)])
-
-    def _value(self, text: str) -> Any:
-        if self.schema["type"] == "array":
-            return [self._choice(part.strip()) for part in text.split(",")]
-        if self._choices:
-            return self._choice(text)
-        return _READERS.get(self.schema.get("format", ""), _READERS[self.schema["type"]])(text)
-
-    def _choice(self, text: str) -> str:
-        for value, title in self._choices.items():
-            if text.casefold() in (value.casefold(), title.casefold()):
-                return value
-        raise ValueError(f"{text!r} is not one of {', '.join(self._choices)}")
-
-    def _format(self, value: Any) -> str:
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return (", ".join(value) if isinstance(value, list) else str(value)) or "none"
-
-
-def fields_of(schema: Mapping[str, Any]) -> list[FormField]:
-    """List the fields of a form."""
-    required = schema.get("required", ())
-    return [FormField(name, field, name in required) for name, field in schema["properties"].items()]
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a whole number") from None
+_KINDS: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
 
 
 def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
+    number = float(text)
     if not isfinite(number):
-        raise ValueError(f"{text!r} is not a number")
+        raise ValueError(text)
     return number
 
 
-def _boolean(text: str) -> bool:
-    try:
-        return _BOOLEANS[text.casefold()]
-    except KeyError:
-        raise ValueError(f"{text!r} is neither yes nor no") from None
-
-
-def _date(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise ValueError(f"{text!r} is not a date of the form YYYY-MM-DD") from None
-
-
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "string": str,
-    "integer": _integer,
+    "integer": int,
     "number": _number,
-    "boolean": _boolean,
-    "date": _date,
+    "boolean": {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}.__getitem__,
 }
 
 
-def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
-    for words, low, high in (("", "minimum", "maximum"), (" characters", "minLength", "maxLength")):
-        if low in schema and high in schema:
-            yield f"{schema[low]} to {schema[high]}{words}"
-        elif low in schema:
-            yield f"at least {schema[low]}{words}"
-        elif high in schema:
-            yield f"at most {schema[high]}{words}"
+def _label(name: str, schema: Mapping[str, Any], *, is_required: bool) -> str:
+    """Show the name of a field, the accepted values, and the meaning of an empty line."""
+    choices = [value if value == title else f"{value} = {title}" for value, title in _choices(schema).items()]
+    kind = ", ".join(choices) or schema.get("format") or _KINDS[schema["type"]]
+    several = "any of " if schema["type"] == "array" else ""
+    meaning = "" if is_required else " [optional]"
+    if "default" in schema:
+        meaning = f" [{json.dumps(schema['default'], ensure_ascii=False)}]"
+    return f"{schema.get('title') or name} ({several}{kind}){meaning}"
 
 
-_TOO_SMALL: Final = {"minimum": "small", "minLength": "short", "minItems": "few"}
-_TOO_LARGE: Final = {"maximum": "large", "maxLength": "long", "maxItems": "many"}
+def _choices(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values to choose from, with their titles."""
+    schema = schema.get("items", schema)
+    pairs = schema.get("oneOf", schema.get("anyOf"))
+    if pairs is not None:
+        return {pair["const"]: pair["title"] for pair in pairs}
+    values: Sequence[str] = schema.get("enum", ())
+    return dict(zip(values, schema.get("enumNames", values), strict=True))
 
 
-def _violations(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
-    size = value if isinstance(value, int | float) else len(value)
-    for limit in _TOO_SMALL:
-        if limit in schema and size < schema[limit]:
-            yield f"too {_TOO_SMALL[limit]}: at least {schema[limit]}"
-    for limit in _TOO_LARGE:
-        if limit in schema and size > schema[limit]:
-            yield f"too {_TOO_LARGE[limit]}: at most {schema[limit]}"
+def _value(schema: Mapping[str, Any], text: str) -> Any:
+    """Convert an entered line; the server refuses what it does not accept, and asks again."""
+    if schema["type"] == "array":
+        return [_chosen(schema, part.strip()) for part in text.split(",")]
+    try:
+        return _READERS.get(schema["type"], partial(_chosen, schema))(text)
+    except (KeyError, ValueError):
+        return text
+
+
+def _chosen(schema: Mapping[str, Any], text: str) -> str:
+    """Return the value that an entered value or title means."""
+    names = {name.casefold(): value for value, title in _choices(schema).items() for name in (title, value)}
+    return names.get(text.casefold(), text)
 
 
 _MAX_LINE_BYTES = 65536
@@ -201,20 +104,17 @@ class Dialogue:
 async def _fill_in(inquiry: Inquiry) -> Mapping[str, Any]:
     _print(inquiry.message, bold=True)
     _print("Press Ctrl-D to decline.", dim=True)
-    filled = {field.name: await _enter(field) for field in fields_of(inquiry.params["requestedSchema"])}
-    content = {name: value for name, value in filled.items() if value is not BLANK}
+    form, content = inquiry.params["requestedSchema"], {}
+    for name, schema in form["properties"].items():
+        if schema.get("description"):
+            _print(f"  {one_line(schema['description'])}", dim=True)
+        label = _label(name, schema, is_required=name in form.get("required", ()))
+        text = (await _read_line(f"  {one_line(label)}: ")).strip()
+        if text:
+            content[name] = _value(schema, text)
+        elif "default" in schema:
+            content[name] = schema["default"]
     return {**ACCEPT, "content": content}
-
-
-async def _enter(field: FormField) -> Any:
-    if field.description:
-        _print(f"  {one_line(field.description)}", dim=True)
-    while True:
-        line = await _read_line(f"  {one_line(field.label)}: ")
-        try:
-            return field.read(line)
-        except ValueError as problem:
-            _print(f"  {one_line(str(problem))}", fg="yellow")
 
 
 async def _open_page(inquiry: Inquiry) -> Mapping[str, Any]:

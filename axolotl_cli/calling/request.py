@@ -11,10 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.calling.dialogue import Dialogue
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import RemoteOptions
+from axolotl_cli.options import FileOptions, RemoteOptions
 from axolotl_cli.output import print_json
 from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
@@ -199,10 +198,7 @@ class Sender:
         toolsets: Sequence[str] | None,
         files: FileOptions,
         principal: Principal | None,
-        *,
-        whole_tracebacks: bool = False,
     ) -> None:
-        self._whole_tracebacks = whole_tracebacks
         self._context = context
         self._remote = remote
         self._toolsets = toolsets
@@ -281,7 +277,7 @@ class Sender:
                 f"{self._target!r} is not a target: write - before it for the target in the settings file, as in "
                 f"axolotl {self._context.info_name} - {self._target}"
             )
-        return with_host(chosen, work, is_audited=False, whole_tracebacks=self._whole_tracebacks)
+        return with_host(chosen, work, is_audited=False, user_code_only=True)
 
     async def _converse(self, client: Client, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         params = {**params, "_meta": {LOG_LEVEL_KEY: "info"}}
@@ -318,7 +314,7 @@ async def _hint(
         return None
     return (
         f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: {verdict.rule}). "
-        "Use --as SUBJECT with --role, --scope or --tenant, or set stdio.principal"
+        "Use --as with another principal, or set stdio.principal"
     )
 
 

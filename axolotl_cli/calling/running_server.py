@@ -35,10 +35,10 @@ class RunningServer(NamedTuple):
         """Read the token from its variable; raises a ConfigurationError if that is not set."""
         assert options.url is not None
         token = None
-        if options.token_variable is not None:
-            token = os.environ.get(options.token_variable)
+        if options.token_env is not None:
+            token = os.environ.get(options.token_env)
             if not token:
-                raise ConfigurationError(f"The environment variable {options.token_variable} of --token-env is not set")
+                raise ConfigurationError(f"The environment variable {options.token_env} of --token-env is not set")
         return cls(options.url, token, options.revision)
 
     def use(

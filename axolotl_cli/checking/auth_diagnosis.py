@@ -237,7 +237,7 @@ _SKIPPED: Final = {
     "settings": "",
     "metadata": "not needed: the keys are in the settings",
     "keys": "their URL is unknown",
-    "token": "give one with --token-env or --token-file",
+    "token": "give one with --token-env",
     "server": "give its URL with --url",
     "registration": "the metadata of the issuer is unknown",
     "policy": "needs a valid token",

@@ -1,28 +1,20 @@
 """Findings about a container and its settings: errors and possible improvements."""
 
-import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote
 
-from axolotl_cli.serving.start_findings import settings_of_unknown_tools
-from axolotl_core.content import app_link
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.tool_rules import retry_hazards
-from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_core.schema import resolve
-from axolotl_server.configuration.loading import LoadedSettings
 
 if TYPE_CHECKING:
     from axolotl_server.calls.binding import Binding
     from axolotl_server.skills.published_skill import PublishedSkill
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_CODE: Final = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-_LINK: Final = re.compile(r"\]\((?![a-zA-Z][a-zA-Z0-9+.-]*:|//|/)([^)\s]+)")
 _USUAL_NAME: Final = re.compile(r"[a-z0-9_.-]{1,40}")
 
 
@@ -57,7 +49,7 @@ def advice_about_stored_tasks(binding: "Binding[ToolSpec]") -> Iterator[Finding]
     Whether the code of a tool asks cannot be known without running it.
     """
     from axolotl_server.layers.approval import ApprovalLayer
-    from axolotl_server.tasks.task_service import may_restart
+    from axolotl_server.tasks.task_runner import may_restart
 
     spec = binding.spec
     if spec.tool.task_support == "forbidden" or may_restart(spec.tool):
@@ -70,8 +62,9 @@ def advice_about_stored_tasks(binding: "Binding[ToolSpec]") -> Iterator[Finding]
         yield Finding(Severity.WARNING, problem, tool=spec.name)
 
 
-def advice_about_prompt(prompt: AnyPrompt, spec: FeatureSpec) -> Iterator[Finding]:
+def advice_about_prompt(spec: FeatureSpec) -> Iterator[Finding]:
     """Suggest improvements of a prompt."""
+    prompt: Any = spec.feature
     schema = prompt.arguments_schema
     messages = [] if prompt.description.strip() else ["has no description: users will not know what it is for"]
     messages += [f"does not describe its argument {name!r}" for name in _undescribed(schema, schema)]
@@ -79,9 +72,9 @@ def advice_about_prompt(prompt: AnyPrompt, spec: FeatureSpec) -> Iterator[Findin
         yield Finding(Severity.WARNING, f"Prompt {spec.name!r} {message}", prompt=spec.name)
 
 
-def advice_about_resource(resource: AnyResource, spec: FeatureSpec) -> Iterator[Finding]:
+def advice_about_resource(spec: FeatureSpec) -> Iterator[Finding]:
     """Suggest improvements of a resource or resource template."""
-    described = bool(resource.description.strip()) or spec.kind == "skill"  # the SKILL.md describes the other files
+    described = bool(spec.feature.description.strip()) or spec.kind == "skill"  # the SKILL.md describes the other files
     messages = [] if described else ["has no description: clients will not know what it contains"]
     for message in (*messages, *_problems_of_execution(spec)):
         yield Finding(Severity.WARNING, f"Resource {spec.name!r} {message}", resource=spec.name)
@@ -91,7 +84,7 @@ def advice_about_skills(skills: "Sequence[PublishedSkill]") -> Iterator[Finding]
     """Suggest improvements of skills."""
     uris: dict[str, str] = {}
     for skill in skills:
-        messages = [f"links to {link!r}, which is not one of its files" for link in _broken_links(skill)]
+        messages = []
         if skill.name in uris:
             messages.append(f"has the same name as {uris[skill.name]!r}: hosts show both as {skill.name!r}")
         if "allowed-tools" in skill.entry["frontmatter"]:
@@ -99,39 +92,6 @@ def advice_about_skills(skills: "Sequence[PublishedSkill]") -> Iterator[Finding]
         uris.setdefault(skill.name, skill.uri)
         for message in messages:
             yield Finding(Severity.WARNING, f"Skill {skill.uri!r} {message}", resource=skill.uri)
-
-
-def _broken_links(skill: "PublishedSkill") -> Iterator[str]:
-    """Find relative links in a SKILL.md that lead to no file or directory of the skill."""
-    page = next(file for file in skill.files if file.uri == skill.uri)
-    root = page.uri.rpartition("/")[0]
-    known = {file.uri for file in skill.files} | {uri for file in skill.files for uri in _directories(file.uri)}
-    text = (page.content or b"").decode(errors="replace")
-    for link in dict.fromkeys(_LINK.findall(_CODE.sub("", text))):
-        path = posixpath.normpath(quote(unquote(link.partition("#")[0])))
-        if link.partition("#")[0] and f"{root}/{path}" not in known:
-            yield link
-
-
-def _directories(uri: str) -> Iterator[str]:
-    while "/" in uri.partition("://")[2]:
-        uri = uri.rpartition("/")[0]
-        yield uri
-
-
-def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[Finding]:
-    """Find tools whose page is not a resource."""
-    for tool in tools:
-        link = app_link(tool.app)
-        if link is not None and link.resource_uri not in uris:
-            problem = f"Tool {tool.name!r} names the page {link.resource_uri!r}, but there is no such resource"
-            yield Finding(Severity.ERROR, problem, tool=tool.name)
-
-
-def unknown_tools(loaded: LoadedSettings, names: Iterable[str]) -> Iterator[Finding]:
-    """Find settings for tools that do not exist."""
-    for name, problem in settings_of_unknown_tools(loaded, names):
-        yield Finding(Severity.WARNING, problem, tool=name)
 
 
 def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:

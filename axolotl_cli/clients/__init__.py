@@ -1,1 +1,1 @@
-"""Configuration files of MCP clients, and manifests for registries."""
+"""Configuration files of MCP clients, and the manifest for the registry."""

@@ -45,7 +45,6 @@ class ConfigPaths:
             ClientName.CURSOR: self.home / ".cursor" / "mcp.json",
             ClientName.VSCODE: self.applications / "Code" / "User" / "mcp.json",
             ClientName.GEMINI_CLI: self.home / ".gemini" / "settings.json",
-            ClientName.GOOSE: self._goose / "config.yaml",
         }
 
     @property
@@ -56,12 +55,6 @@ class ConfigPaths:
             ClientName.VSCODE: self.project / ".vscode" / "mcp.json",
             ClientName.GEMINI_CLI: self.project / ".gemini" / "settings.json",
         }
-
-    @property
-    def _goose(self) -> Path:
-        if self.platform == "win32":
-            return self.applications / "Block" / "goose" / "config"
-        return (self._variable("XDG_CONFIG_HOME") or self.home / ".config") / "goose"
 
     def _variable(self, name: str) -> Path | None:
         value = self.variables.get(name)
@@ -87,12 +80,8 @@ class KnownClient:
     """A hint for the user after the file was changed."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys and types of an entry that this client calls differently."""
-    constants: Mapping[str, Any] = field(default_factory=dict)
-    """What each entry contains, next to its own name."""
-    is_yaml: bool = False
-    """Whether its file is YAML, which is not changed here, because that would remove its comments."""
 
-    def entry(self, name: str, transport: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def entry(self, transport: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry of one server, without empty fields."""
         if transport == "http" and not self.takes_urls:
             raise ConfigurationError(
@@ -100,13 +89,8 @@ class KnownClient:
                 "URL as a connector in its settings"
             )
         kind = {"type": self.keys.get(transport, transport)} if transport in self.names_transport else {}
-        if self.is_yaml:  # such a client looks up the variables that are listed, and replaces none in values
-            variables = fields.get("env") or {}
-            listed = [one for one, value in variables.items() if value == self.refer(one, name)]
-            given = {one: value for one, value in variables.items() if one not in listed}
-            fields = {**fields, "env": given, "env_keys": listed}
         used = {self.keys.get(key, key): value for key, value in fields.items() if value}
-        return {**self.constants, **({"name": name} if self.constants else {}), **kind, **used}
+        return {**kind, **used}
 
     def refer(self, variable: str, server: str) -> str:
         """Return a reference to the value of a variable, which is not in the file."""
@@ -154,15 +138,6 @@ CLIENTS: Final[Mapping[ClientName, KnownClient]] = {
         names_transport=(),
         keys={"url": "httpUrl"},
         next_step="Start Gemini CLI again, and check with /mcp.",
-    ),
-    ClientName.GOOSE: KnownClient(
-        "Goose",
-        section="extensions",
-        reference="${{{name}}}",
-        names_transport=_BOTH,
-        keys={"command": "cmd", "env": "envs", "url": "uri", "http": "streamable_http"},
-        constants={"enabled": True, "timeout": 300},
-        is_yaml=True,
     ),
     ClientName.JSON: KnownClient("a client", reference="${{{name}}}"),
 }

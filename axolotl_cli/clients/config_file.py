@@ -1,8 +1,7 @@
-"""Configuration files of MCP clients: JSON with comments, edited in place and replaced atomically."""
+"""Configuration files of MCP clients: JSON, replaced atomically."""
 
 import json
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Mapping
@@ -13,12 +12,6 @@ from typing import Any, Final
 
 from axolotl_cli.clients.entry import ClientEntry
 from axolotl_core.errors import ConfigurationError
-
-_STRING: Final = r'"(?:[^"\\\r\n]|\\.)*"'
-_COMMENT: Final = re.compile(rf"({_STRING})|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_TRAILING_COMMA: Final = re.compile(rf"({_STRING})|(?<=[^\s,\[{{:])(\s*),(?=\s*[}}\]])")
-_SPACE: Final = re.compile(r"\s*")
-_FIRST_INDENT: Final = re.compile(r"[{\[]\s*\n([ \t]+)\S")
 
 
 class InvalidConfigFile(ValueError):
@@ -38,87 +31,8 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
-
-
-class JsonDocument:
-    """JSON with comments and trailing commas; an edit leaves the rest of the text as it is.
-
-    Comments and trailing commas are replaced with spaces before `json` parses the text, so every value has the same
-    position in both texts.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        without_comments = _COMMENT.sub(lambda match: match[1] or re.sub(r"[^\r\n]", " ", match[0]), text)
-        self._json = _TRAILING_COMMA.sub(lambda match: match[1] or match[2] + " ", without_comments)
-        try:
-            value = _DECODER.decode(self._json)
-        except ValueError as error:
-            raise InvalidConfigFile(str(error)) from None
-        if not isinstance(value, dict):
-            raise InvalidConfigFile("it is not a JSON object")
-        self.value: dict[str, Any] = value
-        is_one_line = bool(value) and "\n" not in self._json.strip()
-        indent = _FIRST_INDENT.search(self._json)
-        self._unit = None if is_one_line else indent[1] if indent else "  "
-
-    def insert_first(self, value: Any, *path: str, key: str | None = None) -> str:
-        """Return the text with a value inserted before all others in an object (with a key) or array.
-
-        There, neither a comma nor a comment after the last value matters.
-        """
-        start, end = self._span(path)
-        is_empty = not self._json[start + 1 : end - 1].strip()
-        rest = self._text[start + 1 :].lstrip(" \t")
-        outer = self._line_break(start)
-        inner = outer + (self._unit or "")
-        before_rest = "" if rest.startswith(("\r", "\n")) else outer if is_empty else inner or " "
-        head = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
-        piece = inner + head + self._encode(value, inner) + ("" if is_empty else ",")
-        return self._text[: start + 1] + piece + before_rest + rest
-
-    def replace(self, value: Any, *path: str) -> str:
-        """Return the text with another value at a path."""
-        start, end = self._span(path)
-        return self._text[:start] + self._encode(value, self._line_break(start)) + self._text[end:]
-
-    def _span(self, path: tuple[str, ...]) -> tuple[int, int]:
-        start = self._skip_space(0)
-        for key in path:
-            start = self._members(start)[key]
-        return start, _DECODER.raw_decode(self._json, start)[1]
-
-    def _members(self, start: int) -> dict[str, int]:
-        """Find where the value of each key of an object starts."""
-        found = {}
-        position = self._skip_space(start + 1)
-        while self._json[position] != "}":
-            key, position = _DECODER.raw_decode(self._json, position)
-            found[key] = position = self._skip_space(self._skip_space(position) + 1)
-            position = self._skip_space(_DECODER.raw_decode(self._json, position)[1])
-            if self._json[position] == ",":
-                position = self._skip_space(position + 1)
-        return found
-
-    def _skip_space(self, position: int) -> int:
-        match = _SPACE.match(self._json, position)
-        return position if match is None else match.end()
-
-    def _line_break(self, position: int) -> str:
-        """Return a line break with the indentation of the line at a position; nothing if all is on one line."""
-        if self._unit is None:
-            return ""
-        indent = re.match(r"[ \t]*", self._text[self._text.rfind("\n", 0, position) + 1 :])
-        return ("\r\n" if "\r\n" in self._text else "\n") + (indent[0] if indent else "")
-
-    def _encode(self, value: Any, line_break: str) -> str:
-        return json.dumps(value, indent=self._unit, ensure_ascii=False).replace("\n", line_break)
-
-
 _OWN_KEYS: Final = ("type", "command", "args", "env", "url", "headers")
 """The keys that we write; others belong to the user."""
-_BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +61,13 @@ class ClientFile:
             raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
 
     def with_entry(self, entry: ClientEntry, *, force: bool = False) -> str | None:
-        """Return the text with an entry added, or None if the file already has it."""
-        try:
-            before = "" if self.content is None else self.content.decode("utf-8")
-            after = merge(before, entry, force=force)
-        except UnicodeDecodeError:
-            raise ConfigurationError(f"{self.path} was not changed: it is not UTF-8") from None
-        except InvalidConfigFile as error:
-            raise ConfigurationError(f"{self.path} was not changed: {error}") from None
-        return None if after == before and self.content is not None else after
+        """Return the text with an entry added, or None if the file already has it.
+
+        Raises `InvalidConfigFile` if it cannot be added without losing something, such as a comment.
+        """
+        if self.content is None or not self.content.strip():
+            return json.dumps(entry.document, indent=2, ensure_ascii=False) + "\n"
+        return merge(self.content, entry, force=force)
 
     def write(self, text: str) -> Path | None:
         """Replace the file atomically and return the path of its backup.
@@ -200,46 +112,49 @@ class ClientFile:
         return 0o600 if self.content is None else stat.S_IMODE(self.path.stat().st_mode)
 
 
-def merge(text: str, entry: ClientEntry, *, force: bool = False) -> str:
-    """Return the text of a file with an entry added and everything else unchanged.
+def merge(content: bytes, entry: ClientEntry, *, force: bool = False) -> str | None:
+    """Return the text of a file with an entry added to its values, or None if it has the entry.
 
     Raises `InvalidConfigFile` if the file cannot hold the entry, and `ConfigurationError` if it has a different one of
     the same name, unless `force` is given.
     """
-    mark, body = (_BYTE_ORDER_MARK, text[1:]) if text.startswith(_BYTE_ORDER_MARK) else ("", text)
-    if not body.strip():
-        return mark + json.dumps(entry.document, indent=2, ensure_ascii=False) + "\n"
     try:
-        merged = _with_server(body, entry, force)
-        for needed in reversed(entry.inputs):
-            merged = _with_input(merged, needed)
-        _check(body, merged, entry)
+        document = json.loads(
+            content.decode("utf-8-sig"), object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant
+        )
+        if not isinstance(document, dict):
+            raise InvalidConfigFile("it is not a JSON object")
+        added = [_add_server(document, entry, force), *(_add_input(document, needed) for needed in entry.inputs)]
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text.encode()
+    except UnicodeError:
+        raise InvalidConfigFile("it is not UTF-8") from None
+    except InvalidConfigFile:
+        raise
+    except ValueError as error:
+        raise InvalidConfigFile(f"it is not JSON, or has comments ({error})") from None
     except RecursionError:
         raise InvalidConfigFile("it is nested too deeply") from None
-    return mark + merged
+    return text if any(added) else None
 
 
-def _with_server(text: str, entry: ClientEntry, force: bool) -> str:
-    document = JsonDocument(text)
-    if entry.section not in document.value:
-        return document.insert_first({entry.name: dict(entry.server)}, key=entry.section)
-    servers = document.value[entry.section]
+def _add_server(document: dict[str, Any], entry: ClientEntry, force: bool) -> bool:
+    servers = document.setdefault(entry.section, {})
     if not isinstance(servers, dict):
         raise InvalidConfigFile(f"{entry.section} is not an object")
-    if entry.name not in servers:
-        return document.insert_first(dict(entry.server), entry.section, key=entry.name)
-    present = servers[entry.name]
+    present = servers.get(entry.name, {})
     old = present if isinstance(present, dict) else {}
     different = [key for key in _OWN_KEYS if _differs(key, old.get(key), entry.server.get(key))]
-    if not different and present is old:
-        return text
-    if not force:
+    if entry.name in servers and present is old and not different:
+        return False
+    if entry.name in servers and not force:
         raise ConfigurationError(
             f"The file already has a different server {entry.name!r} (different {' and '.join(different) or 'value'}): "
             "choose another name with --name, or replace it with --force"
         )
     users = {key: value for key, value in old.items() if key not in _OWN_KEYS}
-    return document.replace({**entry.server, **users}, entry.section, entry.name)
+    servers[entry.name] = {**entry.server, **users}
+    return True
 
 
 def _differs(key: str, old: Any, new: Any) -> bool:
@@ -247,28 +162,11 @@ def _differs(key: str, old: Any, new: Any) -> bool:
     return bool(old and new if key == "type" else old or new) and old != new
 
 
-def _with_input(text: str, needed: Mapping[str, Any]) -> str:
-    document = JsonDocument(text)
-    if "inputs" not in document.value:
-        return document.insert_first([dict(needed)], key="inputs")
-    inputs = document.value["inputs"]
+def _add_input(document: dict[str, Any], needed: Mapping[str, Any]) -> bool:
+    inputs = document.setdefault("inputs", [])
     if not isinstance(inputs, list):
         raise InvalidConfigFile("inputs is not an array")
-    is_present = any(isinstance(one, dict) and one.get("id") == needed["id"] for one in inputs)
-    return text if is_present else document.insert_first(dict(needed), "inputs")
-
-
-def _check(before: str, after: str, entry: ClientEntry) -> None:
-    """Compare everything except the entry, so that no edit can lose anything, whatever its mistake."""
-    old, new = JsonDocument(before).value, JsonDocument(after).value
-    for value in (old, new):
-        servers = value.get(entry.section, {})
-        servers.pop(entry.name, None)
-        if not servers:
-            value.pop(entry.section, None)
-    old_inputs = old.pop("inputs", []) if entry.inputs else []
-    new_inputs = new.pop("inputs", []) if entry.inputs else []
-    kept_inputs = new_inputs[len(new_inputs) - len(old_inputs) :]
-    # As text, because the order of keys matters, and so does the difference between 1 and true.
-    if json.dumps([old, old_inputs]) != json.dumps([new, kept_inputs]):
-        raise InvalidConfigFile("it cannot be changed without losing something")
+    if any(isinstance(one, dict) and one.get("id") == needed["id"] for one in inputs):
+        return False
+    inputs.append(dict(needed))
+    return True

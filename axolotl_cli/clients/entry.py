@@ -1,18 +1,17 @@
 """One server in the configuration of a client: how to start it, or its URL."""
 
-import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from axolotl_cli.arguments import FileOptions, Transport
 from axolotl_cli.clients.client import KnownClient
+from axolotl_cli.options import FileOptions, Transport
 from axolotl_cli.runtime import load_server_settings
 from axolotl_cli.serving.address import address_of
 from axolotl_cli.target import ChosenTarget, resolve_target
@@ -87,20 +86,6 @@ class ClientEntry:
         inputs = {"inputs": list(self.inputs)} if self.inputs else {}
         return {**inputs, self.section: {self.name: dict(self.server)}}
 
-    @property
-    def yaml(self) -> str:
-        """The same file as YAML, in which JSON values are valid."""
-        return "\n".join(_yaml_lines(self.document, ""))
-
-
-def _yaml_lines(table: Mapping[str, Any], indent: str) -> Iterator[str]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield f"{indent}{key}:"
-            yield from _yaml_lines(value, f"{indent}  ")
-        else:
-            yield f"{indent}{key}: {json.dumps(value, ensure_ascii=False)}"
-
 
 @dataclass(slots=True)
 class _References:
@@ -159,7 +144,7 @@ def over_stdio(
         Launcher.UV: {"command": "uv", "args": ["run", "--directory", directory, "axolotl", *arguments]},
         Launcher.UV_PROJECT: {"command": "uv", "args": ["run", "axolotl", *arguments]},
     }[launcher]
-    entry = client.entry(name, "stdio", {**program, "env": environment})
+    entry = client.entry("stdio", {**program, "env": environment})
     return ClientEntry(client.section, name, entry, references.inputs)
 
 
@@ -174,7 +159,7 @@ def over_http(client: KnownClient, name: str, url: str, token_variable: str | No
         raise ConfigurationError("--token-env needs the name of a variable, for example ACME_TOKEN")
     token = None if token_variable is None else references.refer(token_variable, secret=True)
     headers = None if token is None else {"Authorization": f"Bearer {token}"}
-    entry = client.entry(name, "http", {"url": url, "headers": headers})
+    entry = client.entry("http", {"url": url, "headers": headers})
     return ClientEntry(client.section, name, entry, references.inputs)
 
 
@@ -206,7 +191,7 @@ def _alternative_to_secret(client: KnownClient, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EntryRequest:
-    """The options of `install` and `manifest` that describe a server."""
+    """The options of `install` that describe a server."""
 
     target: str | None
     toolsets: Sequence[str] | None
@@ -217,7 +202,7 @@ class EntryRequest:
     token_variable: str | None
     variables: Sequence[str]
     with_secrets: bool
-    launcher: Launcher = Launcher.PYTHON
+    launcher: Launcher
 
     @property
     def is_http(self) -> bool:

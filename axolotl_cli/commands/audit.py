@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile
+from axolotl_cli.options import AsJson, FileOptions
 
 if TYPE_CHECKING:
     from axolotl_server.audit.log_reading import Anchor, VerificationReport
@@ -44,9 +43,7 @@ def verify(
         typer.Option(metavar="SEQ:HASH", help="A record that must exist, as an earlier run printed it."),
     ] = None,
     *,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """Verify that no record was changed, removed or reordered since it was written.
@@ -66,7 +63,7 @@ def verify(
     if anchor is not None and len(logs) > 1:
         raise typer.BadParameter("this record is in one log: name that log", param_hint="--expect")
     names = {_absolute(found): found for found in logs}
-    configured = _settings(FileOptions(env_file, settings, profile))  # may go to the directory of the settings file
+    configured = _settings(files)  # may go to the directory of the settings file
     key = _key(key_file, configured)
     reports = {}
     for path, name in names.items():

@@ -2,14 +2,12 @@
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target
+from axolotl_cli.options import AsJson, FileOptions, Target
 
 if TYPE_CHECKING:
     from axolotl_cli.checking.auth_diagnosis import AuthFinding
@@ -58,7 +56,6 @@ def hash_key(
     typer.echo(f'For axolotl.toml:\n\n  [auth.api_keys.{name}]\n  hash = "{digest_of(key)}"')
 
 
-_MAX_TOKEN_BYTES = 16 * 1024
 _MAX_LINES = 20
 
 
@@ -70,16 +67,11 @@ def doctor(
     token_env: Annotated[
         str | None, typer.Option("--token-env", metavar="VAR", help="An environment variable with a token.")
     ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", metavar="FILE", help="A file with a token.")
-    ] = None,
     as_json: AsJson = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Explain every problem, not only the first.")
     ] = False,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Check settings, issuers, keys, a token, a running server and the policy, and explain the first problem.
 
@@ -88,8 +80,8 @@ def doctor(
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    token = _read_token(token_env, token_file)
-    chosen = resolve_target(target, None, files=FileOptions(env_file, settings, profile))
+    token = _read_token(token_env)
+    chosen = resolve_target(target, None, files=files)
 
     async def work(host: "ServerHost") -> "list[tuple[AuthFinding, str]]":
         return await _diagnose(host, url, token)
@@ -100,22 +92,14 @@ def doctor(
     raise typer.Exit(ExitCode.DONE if problem is None else problem.code)
 
 
-def _read_token(variable: str | None, file: Path | None) -> str | None:
+def _read_token(variable: str | None) -> str | None:
     """Read the token, which is never an argument: other users of the machine can see those."""
-    if variable is not None and file is not None:
-        raise typer.BadParameter("give one of them", param_hint="--token-env and --token-file")
-    if variable is not None:
-        text = os.environ.get(variable)
-        if not text:
-            raise typer.BadParameter(f"the variable {variable} is not set", param_hint="--token-env")
-        return text.strip()
-    if file is None:
+    if variable is None:
         return None
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_MAX_TOKEN_BYTES).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        raise typer.BadParameter(f"{file} cannot be read", param_hint="--token-file") from None
+    text = os.environ.get(variable)
+    if not text:
+        raise typer.BadParameter(f"the variable {variable} is not set", param_hint="--token-env")
+    return text.strip()
 
 
 async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "list[tuple[AuthFinding, str]]":

@@ -5,24 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
-from axolotl_cli.completion import completing
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import (
     Answers,
     AsJson,
-    EnvFile,
-    Profile,
+    FileOptions,
+    FirstTarget,
     RemoteOptions,
-    ServerRevision,
-    ServerToken,
-    ServerUrl,
-    SettingsFile,
     ToolSets,
-    Traceback,
-    first_target,
 )
-from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
+from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -35,26 +27,15 @@ Arguments: TypeAlias = Annotated[
 
 def call(
     context: typer.Context,
-    target: Annotated[str | None, first_target("tools")] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The name of the tool.", autocompletion=completing("tools")),
-    ] = None,
+    target: FirstTarget = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The name of the tool.")] = None,
     arguments: Arguments = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    server: RemoteOptions,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     answer: Answers = None,
-    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Call a tool and print its result.
@@ -63,11 +44,8 @@ def call(
     """
     from axolotl_cli.calling.request import Sender, as_text, read_arguments
 
-    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
-    principal = chosen_principal(subject, scope, role, tenant)
-    sender = Sender(
-        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
-    )
+    server.check(principal)
+    sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
@@ -80,26 +58,15 @@ def call(
 
 def prompt(
     context: typer.Context,
-    target: Annotated[str | None, first_target("prompts")] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The name of the prompt.", autocompletion=completing("prompts")),
-    ] = None,
+    target: FirstTarget = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The name of the prompt.")] = None,
     arguments: Arguments = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    server: RemoteOptions,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     answer: Answers = None,
-    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Render a prompt and print its messages.
@@ -108,11 +75,8 @@ def prompt(
     """
     from axolotl_cli.calling.request import Sender, as_text, read_texts
 
-    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
-    principal = chosen_principal(subject, scope, role, tenant)
-    sender = Sender(
-        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
-    )
+    server.check(principal)
+    sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
@@ -123,29 +87,16 @@ def prompt(
 
 def read(
     context: typer.Context,
-    target: Annotated[str | None, first_target("resources", "uri")] = None,
+    target: FirstTarget = None,
     uri: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="URI",
-            help="The URI of a resource, or one that matches a template.",
-            autocompletion=completing("resources", "uri"),
-        ),
+        str | None, typer.Argument(metavar="URI", help="The URI of a resource, or one that matches a template.")
     ] = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    server: RemoteOptions,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     answer: Answers = None,
-    traceback: Traceback = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a resource and print its content.
@@ -154,11 +105,8 @@ def read(
     """
     from axolotl_cli.calling.request import Sender, as_text
 
-    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant)
-    principal = chosen_principal(subject, scope, role, tenant)
-    sender = Sender(
-        context, remote, toolset, FileOptions(env_file, settings, profile), principal, whole_tracebacks=traceback
-    )
+    server.check(principal)
+    sender = Sender(context, server, toolset, files, principal)
     [uri] = sender.split("URI", target, uri)
 
     async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:

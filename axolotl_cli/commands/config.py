@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, ToolSets
+from axolotl_cli.options import AsJson, FileOptions, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.target import ChosenTarget
@@ -27,9 +26,7 @@ def show(
     ] = None,
     *,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     origin: Annotated[bool, typer.Option("--origin", help="Show where each value comes from.")] = False,
     everything: Annotated[
         bool, typer.Option("--all/--changed", help="Show all values, or only those that are set.")
@@ -41,7 +38,7 @@ def show(
     from axolotl_cli.views.setting_values import unknown_variables_of
     from axolotl_server.configuration.origins import DEFAULT
 
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile), is_required=False)
+    chosen = resolve_target(target, toolset, files=files, is_required=False)
     values = _values(chosen)
     shown = [value for value in values if everything or value.origin != DEFAULT]
     facts = _facts(chosen)

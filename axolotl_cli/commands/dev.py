@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.arguments import FileOptions, Level
-from axolotl_cli.options import EnvFile, LogLevel, Profile, SettingsFile, Target, ToolSets
-from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
+from axolotl_cli.options import FileOptions, Level, LogLevel, Target, ToolSets
+from axolotl_cli.principal import ActingPrincipal
 
 
 def dev(
@@ -25,15 +24,10 @@ def dev(
     show_arguments: Annotated[
         bool, typer.Option("--show-arguments", help="Print the arguments of calls, except sensitive ones.")
     ] = False,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
     log_level: LogLevel = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Serve on this machine with hot reload, a line for each call, and a console at /console."""
     from axolotl_cli.development.reloader import serve_with_reload
@@ -43,9 +37,9 @@ def dev(
         target,
         toolset,
         _flags(http, log_level, show_arguments),
-        FileOptions(env_file, settings, profile),
+        files,
         watch or [],
-        principal=chosen_principal(subject, scope, role, tenant),
+        principal=principal,
     )
 
 

@@ -1,18 +1,24 @@
-"""`axolotl health`: the readiness of a running server."""
+"""`axolotl health`: the readiness of a running server, asked with the standard library only."""
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from time import monotonic
-from typing import Annotated, Any
-from urllib.parse import urlsplit
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from socket import SHUT_RDWR, socket
+from threading import Thread
+from typing import Annotated, Any, Final
+from urllib.parse import SplitResult, urlsplit
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, RemoteOptions, ServerToken, SettingsFile
+from axolotl_cli.options import AsJson, FileOptions
 from axolotl_cli.text import one_line
+
+_DEFAULT_PATH: Final = "/readyz"
+_STATUSES: Final = (200, 503)
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_MAX_BYTES: Final = 64 * 1024
 
 
 def health(
@@ -20,69 +26,140 @@ def health(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL",
-            help="The URL of the server, of its MCP endpoint, or of a health route. Defaults to the address in the "
-            "settings.",
+            metavar="URL", help="The URL of the server or of a health route. Defaults to the address in the settings."
         ),
     ] = None,
-    token_env: ServerToken = None,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="How long the whole check may take.")
     ] = 5.0,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """Check whether a running server is ready.
 
-    A server without health routes is ready if it answers over MCP.
-
     The exit code is 0 if it is ready, 1 if it is not, 3 if it does not answer.
     """
-    from axolotl_cli.serving.health_probe import NoHealthRoute, Unreachable, ask_health, full_url, health_url
-
+    parts = urlsplit(_url_in_settings(files)) if url is None else _parsed(url)
+    address = parts.geturl()
     try:
-        address = health_url(FileOptions(env_file, settings, profile)) if url is None else full_url(url)
+        status, content = _ask(parts, timeout)
+    except _Unreachable as error:
+        if as_json:
+            typer.echo(json.dumps({"ready": False, "url": address, "error": str(error)}, indent=2))
+        else:
+            typer.echo(f"Error: No health report from {address}: {one_line(str(error))}", err=True)
+        raise typer.Exit(ExitCode.UNREACHABLE) from None
+    is_ready = status == 200
+    if as_json:
+        typer.echo(json.dumps({"ready": is_ready, "url": address, **content}, indent=2))
+    else:
+        typer.echo("\n".join(_lines(is_ready, content)))
+    raise typer.Exit(ExitCode.DONE if is_ready else ExitCode.NOT_READY)
+
+
+def _url_in_settings(files: FileOptions) -> str:
+    """Return the URL of the readiness route, according to the settings.
+
+    Settings of the container do not count, because reading them would start half a server.
+    """
+    from axolotl_cli.serving.address import address_of
+    from axolotl_cli.target import resolve_target
+    from axolotl_core.errors import ConfigurationError
+
+    settings = resolve_target(None, files=files, is_required=False).settings
+    if settings.http.port == 0:
+        raise ConfigurationError("http.port is 0, so the port is not known: name the server with --url")
+    if not settings.health.enabled:
+        raise ConfigurationError("health.enabled is false: name another route with --url")
+    return address_of(settings.http, settings.http.port) + DEFAULT_PATH
+
+
+def _parsed(url: str) -> SplitResult:
+    """Add the readiness route to a URL without a path."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError if it is not a number
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not the URL of a server: write for example http://127.0.0.1:8000")
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    deadline = monotonic() + timeout
+    return parts._replace(path=_DEFAULT_PATH) if parts.path in ("", "/") else parts
+
+
+class _Unreachable(Exception):
+    """The server gave no usable answer; the message explains why."""
+
+
+def _ask(parts: SplitResult, timeout_seconds: float) -> tuple[int, Mapping[str, Any]]:
+    """Return the status and the report; raise `_Unreachable` if no server answers in time, or something else does."""
     try:
-        answer = ask_health(address, timeout)
-    except Unreachable as error:
-        if isinstance(error, NoHealthRoute) and url is not None:
-            with suppress(typer.Exit):
-                return _ask_over_mcp(RemoteOptions(url, token_env), deadline - monotonic(), as_json)
-        _print_unreachable(address, str(error), as_json)
-        raise typer.Exit(ExitCode.UNREACHABLE) from None
-    if as_json:
-        typer.echo(json.dumps({"ready": answer.is_ready, "url": address, **answer.content}, indent=2))
-    else:
-        typer.echo("\n".join(_lines(answer.is_ready, answer.content)))
-    raise typer.Exit(ExitCode.DONE if answer.is_ready else ExitCode.NOT_READY)
+        status, body = _Probe(parts, timeout_seconds).ask()
+    except TimeoutError:
+        raise _Unreachable(f"no answer within {timeout_seconds:g} seconds") from None
+    except ConnectionRefusedError:
+        raise _Unreachable("connection refused; start the server, or name another address with --url") from None
+    except (OSError, HTTPException) as error:
+        raise _Unreachable(str(error) or type(error).__name__) from None
+    if len(body) > _MAX_BYTES:
+        raise _Unreachable(f"the reply has more than {_MAX_BYTES} bytes; are the health routes enabled?")
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    if status not in _STATUSES or not isinstance(content, dict) or "status" not in content:
+        raise _Unreachable(f"the status is {status}; are the health routes enabled?")
+    return status, content
 
 
-def _ask_over_mcp(remote: RemoteOptions, seconds: float, as_json: bool) -> None:
-    """Check whether a server without health routes answers at its MCP endpoint."""
-    from axolotl_cli.calling.running_server import RunningServer
+class _Probe(Thread):
+    """One request with a deadline, in a thread: the time limit of a socket begins again with each byte."""
 
-    server = RunningServer.of(remote)
-    if urlsplit(server.url).path == "/":
-        server = server._replace(url=server.url.removesuffix("/"))
-    found = server.use(lambda client: client.describe(), within_seconds=seconds)
-    if as_json:
-        about = {"name": found.name, "version": found.version, "revision": found.revision}
-        typer.echo(json.dumps({"ready": True, "url": server.url, "status": "ok", "server": about}, indent=2))
-    else:
-        name = f"{found.name} {found.version}".rstrip()
-        typer.echo(one_line(f"ready: {name} answers in revision {found.revision}, but has no health routes"))
+    def __init__(self, parts: SplitResult, timeout_seconds: float) -> None:
+        super().__init__(daemon=True)
+        self._parts = parts
+        self._timeout_seconds = timeout_seconds
+        self._socket: socket | None = None
+        self._outcome: tuple[int, bytes] | Exception = TimeoutError()
+
+    def ask(self) -> tuple[int, bytes]:
+        """Return the status and the body; raises TimeoutError if they have not arrived in time."""
+        self.start()
+        self.join(self._timeout_seconds)
+        outcome = self._outcome
+        if isinstance(outcome, Exception):
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(SHUT_RDWR)  # ends the thread, if it is still reading
+            raise outcome
+        return outcome
+
+    def run(self) -> None:
+        try:
+            self._outcome = self._exchange()
+        except Exception as error:
+            self._outcome = error
+
+    def _exchange(self) -> tuple[int, bytes]:
+        target = self._parts._replace(scheme="", netloc="").geturl()
+        with closing(_connection(self._parts, self._timeout_seconds)) as connection:
+            connection.connect()
+            self._socket = connection.sock  # a response that ends with its connection removes it from there
+            connection.request("GET", target, headers={"Accept": "application/json"})
+            with connection.getresponse() as response:
+                return response.status, response.read(_MAX_BYTES + 1)
 
 
-def _print_unreachable(address: str, reason: str, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"ready": False, "url": address, "error": reason}, indent=2))
-    else:
-        typer.echo(f"Error: No health report from {address}: {one_line(reason)}", err=True)
+def _connection(parts: SplitResult, timeout_seconds: float) -> HTTPConnection:
+    assert parts.hostname is not None
+    if parts.scheme == "http":
+        return HTTPConnection(parts.hostname, parts.port, timeout=timeout_seconds)
+    import ssl
+
+    context = ssl.create_default_context()
+    if parts.hostname in _LOOPBACK:  # certificates do not name loopback hosts, and nobody can be in between
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return HTTPSConnection(parts.hostname, parts.port, timeout=timeout_seconds, context=context)
 
 
 def _lines(is_ready: bool, content: Mapping[str, Any]) -> Iterator[str]:

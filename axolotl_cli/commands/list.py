@@ -5,20 +5,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.options import (
     AsJson,
-    EnvFile,
-    Profile,
+    FileOptions,
     RemoteOptions,
-    ServerRevision,
-    ServerToken,
-    ServerUrl,
-    SettingsFile,
     Target,
     ToolSets,
 )
-from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
+from axolotl_cli.principal import ActingPrincipal
 
 if TYPE_CHECKING:
     from axolotl_cli.views.offer import Offer
@@ -32,17 +26,10 @@ def list_features(
     context: typer.Context,
     target: Target = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    server: RemoteOptions,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the tools, prompts, resources and skills of a container or a running server.
@@ -53,18 +40,17 @@ def list_features(
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    remote = RemoteOptions.of(url, token_env, revision, subject, role, scope, tenant, _explicit(context, target))
-    principal = chosen_principal(subject, scope, role, tenant)
+    server.check(principal, _explicit(context, target))
 
     async def describe_features(host: "ServerHost") -> "Offer":
         from axolotl_cli.views.offer import describe, describe_for
 
         return describe(host) if principal is None else await describe_for(principal, host)
 
-    if remote.url is not None:
-        offer = _describe_remote(remote)["offer"]
+    if server.url is not None:
+        offer = _describe_remote(server)["offer"]
     else:
-        chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+        chosen = resolve_target(target, toolset, files=files)
         offer = with_host(chosen, describe_features)
     if as_json:
         print_json({kind: [_summary(feature) for feature in features] for kind, features in offer.items()})
@@ -78,11 +64,11 @@ def _explicit(context: typer.Context, target: str | None) -> str | None:
     return target if target != "-" and source is not None and source.name == "COMMANDLINE" else None
 
 
-def _describe_remote(remote: RemoteOptions) -> dict[str, Any]:
+def _describe_remote(options: RemoteOptions) -> dict[str, Any]:
     from axolotl_cli.calling.running_server import RunningServer
     from axolotl_cli.views.offer import describe_server
 
-    server = RunningServer.of(remote)
+    server = RunningServer.of(options)
     return {"url": server.url, **server.use(describe_server, within_seconds=_LISTING_SECONDS)}
 
 
@@ -159,25 +145,21 @@ def inspect(
     context: typer.Context,
     target: Target = None,
     *,
-    url: ServerUrl = None,
-    token_env: ServerToken = None,
-    revision: ServerRevision = None,
+    server: RemoteOptions,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show a server in full: identity, settings, and all features with schemas, layers and limits."""
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    remote = RemoteOptions.of(url, token_env, revision, _explicit(context, target))
-    if remote.url is not None:
-        found = _describe_remote(remote)
+    server.check(_explicit(context, target))
+    if server.url is not None:
+        found = _describe_remote(server)
         report = {**found["description"], **found["offer"]}
     else:
-        chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+        chosen = resolve_target(target, toolset, files=files)
         report = {"target": chosen.name, **with_host(chosen, _inspect)}
     if as_json:
         from axolotl_cli.output import print_json

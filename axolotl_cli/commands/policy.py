@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, ToolSets
-from axolotl_cli.principal import Roles, Scopes, Tenant, read_principal
+from axolotl_cli.options import AsJson, FileOptions, ToolSets
+from axolotl_cli.principal import ActingPrincipal
 
 if TYPE_CHECKING:
     from axolotl_cli.views.verdict import Verdict
@@ -51,26 +50,14 @@ def explain(
         typer.Argument(metavar="NAME", help="The name of a tool, prompt or resource, or the URI of a resource."),
     ],
     *,
-    subject: Annotated[
-        str,
-        typer.Option(
-            "--as",
-            metavar="PRINCIPAL",
-            help='The principal: a subject, or JSON such as {"subject": "ada", "roles": ["admin"]}.',
-        ),
-    ],
-    scope: Scopes = None,
-    role: Roles = None,
-    tenant: Tenant = None,
+    principal: ActingPrincipal,
     kind: Kind = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TARGET", envvar="AXOLOTL_TARGET", help="The container, as for serve."),
     ] = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """Explain whether a principal may use a tool, prompt, resource or file of a skill, and which rule decides.
@@ -80,14 +67,12 @@ def explain(
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    principal = read_principal(subject, scope or (), role or (), tenant)
-
     async def work(host: "ServerHost") -> "Verdict | str":
         from axolotl_cli.views.verdict import explain_decision
 
         return await explain_decision(host, principal, kind and kind.value, name)
 
-    verdict = with_host(resolve_target(target, toolset, files=FileOptions(env_file, settings, profile)), work)
+    verdict = with_host(resolve_target(target, toolset, files=files), work)
     if isinstance(verdict, str):
         from axolotl_cli.text import report
 

@@ -1,12 +1,11 @@
 """`axolotl serve`: a server over stdio or HTTP."""
 
-from typing import Annotated
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.arguments import Transport
-from axolotl_cli.options import EnvFile, LogLevel, Profile, SettingsFile, Target, ToolSets
-from axolotl_cli.serving.serve_arguments import ServeArguments
+from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets, Transport
 
 
 def serve(
@@ -25,9 +24,7 @@ def serve(
     ] = None,
     toolset: ToolSets = None,
     log_level: LogLevel = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     locked: Annotated[
         bool,
         typer.Option(
@@ -37,9 +34,28 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Serve example tools instead of a target.")] = False,
 ) -> None:
     """Serve the tools, prompts and resources of a container."""
-    arguments = ServeArguments(
-        target, transport, host, port, path, workers, toolset, log_level, env_file, settings, profile, locked, demo
-    )
-    if arguments.mistake is not None:
-        raise typer.BadParameter(arguments.mistake)
-    arguments.serve()
+    if demo and target is not None:
+        raise typer.BadParameter("--demo serves example tools instead of a target: leave one of them out")
+    options = (("host", host), ("port", port), ("path", path), ("workers", workers))
+    http = {key: value for key, value in options if value is not None}
+    if http and transport is Transport.STDIO:
+        names = ", ".join(f"--{name}" for name in http)
+        raise typer.BadParameter(f"{names} has no effect over stdio: add --transport http")
+    flags: dict[str, Any] = {"http": http} if http else {}
+    if log_level is not None:
+        flags["log_level"] = log_level.value
+    if transport is Transport.STDIO:
+        from axolotl_cli.serving.stdio import serve_over_stdio as serve_over
+    else:
+        from axolotl_cli.serving.http import serve_over_http as serve_over
+    serve_over(_demo() if demo else target, toolset, flags, files, is_locked=locked)
+
+
+def _demo() -> str:
+    """Return the target with example tools; raises ConfigurationError if a library of theirs is not installed."""
+    from axolotl_cli.target import STARTER
+    from axolotl_core.errors import ConfigurationError
+
+    if find_spec("pathspec") is None:
+        raise ConfigurationError.missing_extra("--demo", "examples")
+    return STARTER

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile
+from axolotl_cli.options import AsJson, FileOptions
 from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _TaskId = Annotated[str, typer.Argument(metavar="ID", help="The ID of the task."
 
 
 @tasks.command("prepare")
-def prepare(env_file: EnvFile = None, settings: SettingsFile = None, profile: Profile = None) -> None:
+def prepare(files: FileOptions) -> None:
     """Create the tables of the store, or bring them up to date.
 
     Run it before the first start and after an update, as a database role that may create tables.
@@ -30,7 +29,7 @@ def prepare(env_file: EnvFile = None, settings: SettingsFile = None, profile: Pr
     from axolotl_cli.runtime import run
     from axolotl_server.task_engines.assembly import make_database
 
-    run(make_database(_loaded(FileOptions(env_file, settings, profile))).prepare())
+    run(make_database(_loaded(files)).prepare())
     typer.echo("The store of tasks is ready.")
 
 
@@ -39,15 +38,11 @@ def list_tasks(
     *,
     count: Annotated[int, typer.Option(min=1, max=10_000, help="The maximum number of tasks to list.")] = 100,
     after: Annotated[int, typer.Option(min=0, help="List tasks after this number.")] = 0,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the tasks of all callers, oldest first."""
-    records = _with_engine(
-        _loaded(FileOptions(env_file, settings, profile)), lambda engine: engine.of(None, after, count)
-    )
+    records = _with_engine(_loaded(files), lambda engine: engine.of(None, after, count))
     if as_json:
         _print_json([_described(record) for record in records])
         return
@@ -65,13 +60,11 @@ def show(
     task_id: _TaskId,
     *,
     outcome: Annotated[bool, typer.Option("--outcome", help="Show the result too.")] = False,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show a task, without its arguments. The result is shown only with --outcome."""
-    record = _with_engine(_loaded(FileOptions(env_file, settings, profile)), lambda engine: engine.find(task_id, None))
+    record = _with_engine(_loaded(files), lambda engine: engine.find(task_id, None))
     if record is None:
         _refuse(task_id)
     described = _described(record)
@@ -85,13 +78,11 @@ def show(
 
 
 @tasks.command("cancel")
-def cancel(
-    task_id: _TaskId, *, env_file: EnvFile = None, settings: SettingsFile = None, profile: Profile = None
-) -> None:
+def cancel(task_id: _TaskId, *, files: FileOptions) -> None:
     """Cancel a task, wherever it runs."""
     from axolotl_core.calls.cancellation import CancelReason
 
-    loaded = _loaded(FileOptions(env_file, settings, profile))
+    loaded = _loaded(files)
 
     async def end(engine: "ITaskEngine") -> "TaskRecord | None":
         before = await engine.find(task_id, None)

@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
-from axolotl_cli.options import EnvFile, LogLevel, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets
 
 
 def worker(
@@ -20,9 +19,7 @@ def worker(
     ] = None,
     toolset: ToolSets = None,
     log_level: LogLevel = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Run the stored tasks of a container until a signal stops it.
 
@@ -34,4 +31,4 @@ def worker(
     if concurrency is not None:
         flags["tasks"] = {"concurrency": concurrency}
     names = None if tools is None else frozenset(name.strip() for name in tools.split(",") if name.strip())
-    run_tasks(target, toolset, flags, FileOptions(env_file, settings, profile), tools=names, health=health)
+    run_tasks(target, toolset, flags, files, tools=names, health=health)

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.development.file_watch import changes_in, project_directories, require_watchfiles
 from axolotl_cli.development.report import DevReport
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.serving.shared_folder import sessions_directory
 from axolotl_cli.serving.supervisor import Supervisor
 from axolotl_cli.serving.worker_process import WorkerOrder

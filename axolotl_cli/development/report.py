@@ -1,19 +1,15 @@
 """Terminal output of `axolotl dev`: reloads and problems."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 
 from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerProcess
 from axolotl_cli.text import counted, enumeration, escape_controls, one_line, print_status
-
-if TYPE_CHECKING:
-    pass
-
 
 _MAX_NAMES: Final = 5
 _ERROR: Final = typer.style("Error:", fg="red", bold=True)
@@ -24,31 +20,19 @@ class DevReport(WorkerLog):
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._directories = directories
-        self._offer: Mapping[str, str] | None = None
-        """The features, each with a digest of what clients see of it."""
+        self._has_served = False
 
     def started(self, worker: WorkerProcess) -> None:
         """Print nothing: an older worker may still answer requests."""
 
     def serving(self, workers: Sequence[WorkerProcess], seconds: float, *, is_reload: bool) -> None:
         description = workers[0].description
-        before, now = self._offer, description["offer"]
-        self._offer = now
         counts = enumeration(counted(description["counts"]))
-        if before is None:
+        if not self._has_served:
+            self._has_served = True
             self._print_banner(description, counts)
             return
-        changes = enumeration(
-            [
-                *_named("new", now.keys() - before.keys()),
-                *_named("changed", {name for name in now.keys() & before.keys() if now[name] != before[name]}),
-                *_named("gone", before.keys() - now.keys()),
-            ]
-            or ["the same as before"]
-        )
-        print_status(
-            typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(changes)}"
-        )
+        print_status(typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}")
         if description["address_changed"]:
             print_status("The address in the settings changed: restart axolotl dev to use it")
 
@@ -80,13 +64,6 @@ class DevReport(WorkerLog):
             print_status(f"Console: {_link(description['console'])}")
         print_status(f"Watching {one_line(directories)} for changes")
         print_status("\nPress Ctrl-C to stop.")
-
-
-def _named(word: str, names: set[str]) -> Iterator[str]:
-    shown = sorted(names)[:_MAX_NAMES]
-    more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
-    if shown:
-        yield f"{word}: {', '.join([*shown, *more])}"
 
 
 def _link(url: str) -> str:

@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import typer
+
 from axolotl_cli.serving.address import listening_url, listens_everywhere
-from axolotl_cli.text import counted, counts_in, enumeration, print_status, styled
+from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_cli.views.schemas import sample_arguments
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
@@ -31,10 +33,10 @@ def print_banner(host: ServerHost, url: str) -> None:
         if host.assembly.console is not None:
             _log.info("console: %s", host.assembly.console.link(url))
         return
-    name = styled(host.settings.server.name, bold=True)
-    print_status(f"{name} serves {offer} at {styled(address, fg='cyan', underline=True)}\n")
+    name = typer.style(host.settings.server.name, bold=True)
+    print_status(f"{name} serves {offer} at {typer.style(address, fg='cyan', underline=True)}\n")
     if host.assembly.console is not None:
-        print_status(f"Console: {styled(host.assembly.console.link(url), fg='cyan', underline=True)}\n")
+        print_status(f"Console: {typer.style(host.assembly.console.link(url), fg='cyan', underline=True)}\n")
     is_public = host.settings.http.allowed_hosts or host.settings.auth.resource is not None
     if listens_everywhere(host.settings.http) and not is_public:
         print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import HostCheck, run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import print_banner

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_cli.target import ChosenTarget
@@ -23,15 +23,8 @@ _log: Final = logging.getLogger("axolotl")
 
 def warn_about_settings(host: ServerHost) -> None:
     """Log which settings of a started server have no effect."""
-    loaded, settings = host.loaded_settings, host.settings
-    for _, problem in settings_of_unknown_tools(loaded, [tool.name for tool in host.roles.tools]):
+    for _, problem in settings_without_effect(host):
         _log.warning("%s", problem)
-    if settings.quotas.rules or settings.authorization.rules or settings.approval.tools or settings.toolsets:
-        catalogues: list[Catalogue[Any, Any]] = [*host.assembly.catalogues]
-        specs = [binding.spec for catalogue in catalogues for binding in catalogue.bindings()]
-        specs += host.assembly.extension_methods.specs
-        for problem in useless_rules(loaded, host.assembly, host.roles, specs):
-            _log.warning("%s", problem)
 
 
 def warn_about_variables(chosen: ChosenTarget) -> None:
@@ -44,9 +37,24 @@ def warn_about_variables(chosen: ChosenTarget) -> None:
             _log.warning("%s", text)
 
 
-def settings_of_unknown_tools(loaded: LoadedSettings, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def settings_without_effect(host: ServerHost) -> Iterator[tuple[str | None, str]]:
+    """Find settings that have no effect: the name of the tool if they are for one, and what is wrong."""
+    yield from _settings_of_unknown_tools(host.loaded_settings, [tool.name for tool in host.roles.tools])
+    settings = host.settings
+    if settings.quotas.rules or settings.authorization.rules or settings.approval.tools or settings.toolsets:
+        for problem in _useless_rules(host.loaded_settings, host.assembly, host.roles, specs_of(host)):
+            yield None, problem
+
+
+def specs_of(host: ServerHost) -> list[FeatureSpec]:
+    """List what the policies of a server are about: its features, and the methods of its extensions."""
+    catalogues: list[Catalogue[Any, Any]] = [*host.assembly.catalogues]
+    specs = [binding.spec for catalogue in catalogues for binding in catalogue.bindings()]
+    return [*specs, *host.assembly.extension_methods.specs]
+
+
+def _settings_of_unknown_tools(loaded: LoadedSettings, known: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Find settings for tools that do not exist: the name, and what is wrong with it."""
-    known = list(names)
     folded = {name.casefold() for name in known}
     for name in loaded.settings.tools.overrides:
         if name.casefold() not in folded:
@@ -54,7 +62,7 @@ def settings_of_unknown_tools(loaded: LoadedSettings, names: Iterable[str]) -> I
             yield name, f"Setting tools.{name} is for a tool that does not exist{hint} ({origin})"
 
 
-def useless_rules(
+def _useless_rules(
     loaded: LoadedSettings, assembly: "ServerAssembly", roles: Roles, specs: Sequence[FeatureSpec]
 ) -> Iterator[str]:
     """Find names in settings that nothing has, and rules that match no feature of the server."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import HostCheck, run, serving
 from axolotl_cli.serving.lock_check import lock_check
 from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_variables

@@ -258,7 +258,7 @@ class Supervisor:
                 before = slot.worker
                 self._put(slot, worker)
                 if before is not None:
-                    await self._retire(before, worker)
+                    await self._retire(before)
         self._report_serving(began, is_reload=True)
 
     async def _wait_for_retiring(self) -> None:
@@ -275,10 +275,9 @@ class Supervisor:
             ends = [worker.gone for worker in retiring]
             await self._wait_unless_interrupted(asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED))
 
-    async def _retire(self, worker: WorkerProcess, successor: WorkerProcess) -> None:
+    async def _retire(self, worker: WorkerProcess) -> None:
         """End a worker when its clients have moved; wait until its successor answers all new requests."""
-        old, new = worker.description.get("lists", {}), successor.description.get("lists", {})
-        worker.retire([kind for kind in new if old.get(kind) != new[kind]])
+        worker.retire()
         loop = asyncio.get_running_loop()
         killing = loop.call_later(worker.shutdown_seconds + _MARGIN_SECONDS, worker.kill)
         worker.gone.add_done_callback(lambda _: killing.cancel())

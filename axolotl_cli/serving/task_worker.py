@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, Final
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run, serving
 from axolotl_cli.target import resolve_target
 from axolotl_core.calls.cancellation import CancelReason
@@ -68,7 +68,7 @@ def _service(host: ServerHost, tools: frozenset[str] | None) -> TaskService:
     unknown = sorted((tools or frozenset()) - set(known))
     if unknown:
         raise ConfigurationError(f"--tools: no tool that runs as a task is called {', '.join(unknown)}")
-    service.tools = tools
+    service.runner.only = tools
     return service
 
 
@@ -91,7 +91,9 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @asynccontextmanager
-async def _serving_probes(service: TaskService, host: ServerHost, address: str, port: int) -> Any:
+async def _probes(service: TaskService, host: ServerHost, address: str, port: int) -> AsyncIterator[None]:
+    """Answer probes while the block runs."""
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
@@ -113,11 +115,6 @@ async def _serving_probes(service: TaskService, host: ServerHost, address: str, 
     async with server:
         _log.info("probes are answered on %s, port %d", *server.sockets[0].getsockname()[:2])
         yield
-
-
-def _probes(service: TaskService, host: ServerHost, address: str, port: int) -> AbstractAsyncContextManager[None]:
-    """Answer probes while the block runs."""
-    return _serving_probes(service, host, address, port)
 
 
 async def _status(line: bytes, service: TaskService, host: ServerHost) -> int:

@@ -5,14 +5,14 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.logs import start_logging
+from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
 from axolotl_cli.serving.http import drain_seconds, started
@@ -96,7 +96,6 @@ class _Worker:
     def __init__(self, order: WorkerOrder, host: ServerHost) -> None:
         self._order = order
         self._host = host
-        self._changed_lists: Sequence[Listable] = ()
 
     async def serve(self, end: socket.socket, inherited: socket.socket | None) -> None:
         check = lock_check(self._order.toolsets) if self._order.is_locked else None
@@ -146,10 +145,10 @@ class _Worker:
         }
         if not self._order.is_development:
             return {**description, "timeout_seconds": http.worker_timeout_seconds}
-        from axolotl_cli.serving.worker_report import describe_offer
+        from axolotl_cli.serving.worker_report import describe_server
 
         # A debugger may stop the process for any time, so that nothing waits for its pings.
-        return {**description, "timeout_seconds": None, **describe_offer(self._host, listener)}
+        return {**description, "timeout_seconds": None, **describe_server(self._host, listener)}
 
     def _receive(self, message: Mapping[str, Any], attached: socket.socket | None) -> None:
         match message["type"]:
@@ -159,14 +158,13 @@ class _Worker:
                 if self._host.assembly.console is not None:
                     self._host.assembly.console.set_problem(message["problem"])
             case "retire":
-                self._retire(message["changed_lists"])
+                self._retire()
             case "stop":
                 self._stop()
 
-    def _retire(self, changed_lists: Sequence[Listable]) -> None:
+    def _retire(self) -> None:
         if self._order.is_development:
             _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message
-            self._changed_lists = changed_lists
         else:
             self._host.stop_signal.replaced = True
             self._channel.send({"type": "handed_over"})
@@ -177,9 +175,11 @@ class _Worker:
         self._host.stop_signal.set()
 
     def _hand_over(self) -> None:
-        """Notify listening clients of the lists that newer code changed: their next requests reach that code."""
-        for kind in self._changed_lists:
-            self._host.handler.subscriptions.list_changed(kind)
+        """Notify listening clients that newer code may have changed the lists: their next requests reach that code."""
+        kinds: tuple[Listable, ...] = ("tools", "prompts", "resources")
+        for kind in kinds if self._order.is_development else ():
+            if kind in self._host.roles.offers:
+                self._host.handler.subscriptions.list_changed(kind)
         self._channel.send({"type": "handed_over"})
 
 

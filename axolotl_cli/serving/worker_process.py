@@ -202,10 +202,10 @@ class WorkerProcess:
         """Show on its console that newer code does not start."""
         self._channel.send({"type": "problem", "problem": problem})
 
-    def retire(self, changed_lists: Sequence[str]) -> None:
+    def retire(self) -> None:
         """Leave new connections to another worker, and end when its clients have moved there."""
         self.is_retiring = True
-        self._channel.send({"type": "retire", "changed_lists": changed_lists})
+        self._channel.send({"type": "retire"})
 
     def stop(self) -> None:
         """Shut down gracefully.

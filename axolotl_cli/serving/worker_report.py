@@ -4,16 +4,14 @@ import logging
 import socket
 import time
 import traceback
-from collections.abc import Iterable
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from axolotl_cli.logs import reduced_traceback
 from axolotl_cli.serving.address import url_of
 from axolotl_cli.text import counts_in, one_line, print_status
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_server.host import ServerHost
 from axolotl_server.observation.tracebacks import user_frames
 
@@ -21,48 +19,25 @@ if TYPE_CHECKING:
     from axolotl_server.console.journal import CallRecord
 
 
-def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
-    """Describe a server: name, URL, features, and a digest of each list."""
-    assembly = host.assembly
-    lists: dict[str, list[FeatureSpec]] = {
-        "tools": [binding.spec for binding in assembly.tools.bindings()],
-        "prompts": [binding.spec for binding in assembly.prompts.bindings()],
-        "resources": [binding.spec for one in (assembly.resources, assembly.templates) for binding in one.bindings()],
-    }
+def describe_server(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
+    """Describe a server: name, URL and number of features."""
     url = url_of(host.settings.http, listener)
     return {
         "name": host.settings.server.name,
         "url": url,
-        "console": None if assembly.console is None else assembly.console.link(url),
+        "console": None if host.assembly.console is None else host.assembly.console.link(url),
         "counts": counts_in(host),
-        "offer": {f"{spec.kind} {spec.name}": _digest([spec]) for specs in lists.values() for spec in specs},
-        "lists": {kind: _digest(specs) for kind, specs in lists.items() if kind in host.roles.offers},
     }
 
 
-def _digest(specs: Iterable[FeatureSpec]) -> str:
-    return blake2b(repr([_described(spec) for spec in specs]).encode(), digest_size=16).hexdigest()
-
-
-def _described(spec: FeatureSpec) -> tuple[Any, ...]:
-    feature = spec.feature
-    common = (spec.name, feature.title, feature.description, getattr(feature, "arguments_schema", None))
-    if spec.kind == "skill":
-        return (*common, getattr(feature, "content", None))
-    if not isinstance(spec, ToolSpec):
-        return common
-    return (*common, spec.input_schema, spec.output_schema, spec.tool.annotations)
-
-
 _MAX_CHARACTERS: Final = 8000
-_IMPORT_FRAMES: Final = ("<frozen importlib", "axolotl_server/hosting/container_loading.py", "importlib/__init__.py")
 
 
 def explain(error: BaseException) -> str:
     """Describe an error, with a traceback if it comes from the user's code."""
     findings = error.findings if isinstance(error, ConfigurationError) else ()
     cause = _root(error) if findings else error
-    parts = [*findings, *(() if cause is None else ("", *_traceback(cause)))]
+    parts = [*findings, *(() if cause is None else ("", reduced_traceback(cause)))]
     return "\n".join(parts).strip()[:_MAX_CHARACTERS]
 
 
@@ -73,14 +48,6 @@ def _root(error: BaseException) -> BaseException | None:
         root = root.__cause__
     is_users = bool(user_frames(traceback.extract_tb(root.__traceback__))) or isinstance(root, SyntaxError)
     return root if is_users and not isinstance(root, ConfigurationError) else None
-
-
-def _traceback(error: BaseException) -> list[str]:
-    """Format a traceback without the frames that import the user's code."""
-    summary = traceback.TracebackException.from_exception(error)
-    frames = [frame for frame in summary.stack if not any(part in frame.filename for part in _IMPORT_FRAMES)]
-    summary.stack = traceback.StackSummary.from_list(frames)
-    return "".join(summary.format(chain=False)).rstrip().splitlines()
 
 
 _log: Final = logging.getLogger("axolotl")

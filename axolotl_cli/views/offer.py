@@ -32,7 +32,9 @@ def describe(host: ServerHost) -> Offer:
     skills, found = _sets(host.roles.skillsets), host.bindings()
     return {
         "tools": [{**_common(one, tools), **_tool(one.spec)} for one in found["tools"]],
-        "prompts": [{**_common(one, prompts), **_prompt(one.spec)} for one in found["prompts"]],
+        "prompts": [
+            {**_common(one, prompts), "arguments_schema": one.spec.feature.arguments_schema} for one in found["prompts"]
+        ],
         "resources": [{**_common(one, resources), **_resource(one.spec)} for one in found["resources"]],
         "templates": [{**_common(one, resources), **_template(one.spec)} for one in found["templates"]],
         "skills": [{**_common(one, skills), **_skill(one.spec)} for one in found["skills"]],
@@ -134,10 +136,6 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     app = app_link(spec.tool.app)
     page = None if app is None else app.resource_uri
     return {"input_schema": spec.input_schema, "output_schema": spec.output_schema, "app": page}
-
-
-def _prompt(spec: Any) -> dict[str, Any]:
-    return {"arguments_schema": spec.feature.arguments_schema}
 
 
 def _resource(spec: Any) -> dict[str, Any]:

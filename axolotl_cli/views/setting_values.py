@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from axolotl_cli.arguments import VARIABLES
+from axolotl_cli.options import VARIABLES
 from axolotl_cli.output import show
 from axolotl_cli.text import number, one_line
 from axolotl_server.configuration.effective import EffectiveValue, effective_values, masked

@@ -1,7 +1,7 @@
 """The composition root: the objects of a server, made from its settings and roles."""
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.errors import ConfigurationError
@@ -90,9 +90,26 @@ class ServerAssembly:
     @cached_property
     def tasks(self) -> "TaskService":
         """The calls that run as tasks."""
-        from axolotl_server.tasks.assembly import make_tasks
+        from axolotl_server.task_engines.assembly import make_engine
+        from axolotl_server.tasks.task_layers import TaskLayers, run_layers
+        from axolotl_server.tasks.task_runner import task_of, waiting_run
+        from axolotl_server.tasks.task_service import TaskService
 
-        return make_tasks(self.settings, self.roles.task_engine, self)
+        given = self.roles.task_engine
+        engine = make_engine(self.settings) if given is None else given
+        layers = run_layers(self.layers, task_of, partial(waiting_run, self.deadlines) if engine.durable else None)
+        return TaskService(
+            engine,
+            self.settings.tasks,
+            self.tool_methods,
+            era_of=lambda revision: self.eras.named(revision),  # noqa: PLW0108 - the eras are made later
+            deadlines=self.deadlines,
+            ask_timeout_seconds=self.settings.limits.ask_timeout_seconds,
+            catalogue=self.tools,
+            inflight=self.inflight,
+            task_layers=TaskLayers(self.layers, Binder(self.settings, layers, self.runners, self.toolsets)),
+            decisions=None if self.audit is None else self.audit.decisions,
+        )
 
     @cached_property
     def audit(self) -> "Audit | None":

@@ -57,10 +57,7 @@ def _problem(scheme: str) -> str:
 
 
 def _sqlite(settings: ServerSettings, path: Path, keys: list[str]) -> "Callable[[], ITaskDatabase]":
-    try:
-        from axolotl_server.task_engines.sqlite_tasks import SqliteTasks
-    except ImportError:
-        raise ConfigurationError.missing_extra("Setting tasks.url", "tasks") from None
+    from axolotl_server.task_engines.sqlite_tasks import SqliteTasks
     from axolotl_server.task_engines.task_sealing import TaskSealer, key_beside
 
     def make() -> "ITaskDatabase":

@@ -1,6 +1,6 @@
 """Tasks in a Postgres database, for processes on many machines."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
@@ -12,21 +12,21 @@ from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.domain.models import Job, TracebackRecord
 from pgqueuer.domain.settings import DBSettings, Durability
 from pgqueuer.domain.types import JOB_STATUS, Channel, JobId, QueueEntrypoint, QueueManagerId
-from pgqueuer.ports import RepositoryPort
 from pgqueuer.ports.repository import EntrypointExecutionParameter
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.task_engines.postgres_driver import PostgresConnections, PostgresDriver, is_outage
-from axolotl_server.task_engines.run_statements import RunStatements
+from axolotl_server.task_engines.postgres_worker import POLL_SECONDS, PostgresStatements, PostgresWorker
 from axolotl_server.task_engines.shared_statements import SharedStatements
 from axolotl_server.task_engines.store_version import (
+    POSTGRES_STEPS,
     STORE_VERSION,
     check_not_newer,
     check_up_to_date,
     steps_from,
 )
-from axolotl_server.task_engines.stored_run import ITaskDatabase
+from axolotl_server.task_engines.stored_run import IExecution, ITaskDatabase, ITaskWorker
 from axolotl_server.task_engines.task_sealing import TaskSealer
 from axolotl_server.task_engines.task_statements import Changed, Enqueue, Execute, Operation, Row
 
@@ -49,7 +49,6 @@ create table if not exists {schema}.messages (
 );
 create index if not exists messages_by_task on {schema}.messages (task);
 """
-_POLL_SECONDS: Final = 5.0
 _LOCK: Final = 0x61786F6C6F746C
 """Identifies the housekeeping among the advisory locks of the database."""
 _PREPARATION_LOCK: Final = _LOCK + 1
@@ -122,20 +121,14 @@ class _Queue(Queries):
 class PostgresTasks(ITaskDatabase):
     """A database that processes on many machines share; it notifies them of changes."""
 
-    poll_seconds = _POLL_SECONDS
+    statements: PostgresStatements
+    poll_seconds = POLL_SECONDS
 
     def __init__(self, url: str, settings: TaskSettings, sealer: TaskSealer) -> None:
         schema = self._schema = settings.postgres_schema
         names = self._names = queue_settings(schema)
-        self.statements = RunStatements(
-            settings,
-            sealer,
-            tables=f"{schema}.",
-            jobs=names.queue_table,
-            worker="queue_manager_id::text",
-            locking=" for update",
-        )
-        self.channel = Channel(names.channel)
+        self.statements = PostgresStatements(settings, sealer, schema=schema, jobs=names.queue_table)
+        self._settings = settings
         self._notices = f"{schema}_tasks"
         self._url = url
         self._connections = PostgresConnections(url)
@@ -175,7 +168,7 @@ class PostgresTasks(ITaskDatabase):
             async with connection.transaction():
                 await connection.execute(_SCHEMA.format(schema=self._schema))
                 version = await self._version(connection)
-                for statement in steps_from(version, f"{self._schema}."):
+                for statement in steps_from(version, POSTGRES_STEPS, f"{self._schema}."):
                     await connection.execute(statement)
                 await connection.execute(f"delete from {self._schema}.store_version")
                 await connection.execute(f"insert into {self._schema}.store_version values ({STORE_VERSION})")
@@ -203,8 +196,10 @@ class PostgresTasks(ITaskDatabase):
 
         return await self._connections.use(work)
 
-    def repository(self, concurrency: int) -> RepositoryPort:
-        return self._queries(PostgresDriver(self._connections), concurrency)
+    def worker(self, execution: IExecution, tools: Mapping[str, int]) -> ITaskWorker:
+        queue = self._queries(PostgresDriver(self._connections), self._settings.concurrency)
+        channel = Channel(self._names.channel)
+        return PostgresWorker(queue, channel, self.statements, self._settings, execution=execution, tools=tools)
 
     async def tidy(self) -> None:
         table, log = self._names.qualified.queue_table, self._names.qualified.queue_table_log

@@ -4,13 +4,14 @@ Before them, those that count what a store keeps, and delete what is too old or 
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import Outcome, TaskQuestion
-from axolotl_server.task_engines.task_sealing import MARK_BYTES, ForeignTask
+from axolotl_server.task_engines.task_sealing import MARK_BYTES
 from axolotl_server.task_engines.task_statements import (
     COLUMNS,
     OPEN,
@@ -29,25 +30,17 @@ _MAX_MESSAGES: Final = 100
 """How many messages of a task wait for a client."""
 
 
-class TakenJob(NamedTuple):
-    """The place in the queue that a worker has taken; it may begin a run only while it still has the place."""
-
-    id: int
-    worker: str
-    tool: str
-    """The tool whose place it is; a task of another one does not begin."""
-
-
 class StartedRun(NamedTuple):
     """A run that has just begun."""
 
-    job: TakenJob
     task: StoredTask
     call: bytes
     answers: Mapping[str, bytes]
     kept: Mapping[str, bytes]
     lost: bool
     """Whether the worker of an earlier run was lost."""
+    job: Any = None
+    """Its place in the queue, if that is not the task itself."""
 
 
 class StoreStatements(TaskStatements):
@@ -110,31 +103,8 @@ class StoreStatements(TaskStatements):
         )
 
 
-class RunStatements(StoreStatements):
-    """The operations on stored tasks, including those of runs."""
-
-    def begin_first(self, task_id: str, job: TakenJob) -> Operation[StartedRun | None]:
-        """Begin the first run of a small call, in one statement; None if there is nothing to run or it ran before."""
-        rows = yield Execute(
-            f"update {self.tasks} set run = 1, state = 'running' where id = $1 and run = 0 and state = 'queued'"
-            f" and expires_at > $2 and tool = $5 and length(call) <= {LARGE_CALL_BYTES}"
-            f" and exists ({self._is_taken('$3', '$4')}) returning {COLUMNS}, call",
-            (task_id, time.time(), *job),
-            task_id=task_id,
-        )
-        if not rows:
-            return None
-        *columns, call = rows[0]
-        task = StoredTask(*columns)
-        try:
-            opened = self._open(call, task, "call")
-        except ForeignTask:
-            yield Execute(
-                f"update {self.tasks} set run = 0, state = 'queued' where id = $1 and run = 1 and state = 'running'",
-                (task_id,),
-            )
-            raise
-        return StartedRun(job, task, opened, {}, {}, lost=False)
+class RunStatements(StoreStatements, ABC):
+    """The operations on stored tasks, including those of runs; each kind of queue adds its own."""
 
     def size(self, task_id: str) -> Operation[int]:
         """Read how many bytes a run would load: the call, and what earlier runs have kept; 0 if it is not large."""
@@ -143,8 +113,8 @@ class RunStatements(StoreStatements):
         size = int(rows[0][0]) if rows else 0
         return size if size > LARGE_CALL_BYTES else 0
 
-    def begin(self, task_id: str, job: TakenJob) -> Operation[StartedRun | None]:
-        """Begin the next run of a task; None if there is nothing to run, or another worker has the job now."""
+    def begin(self, task_id: str) -> Operation[StartedRun | None]:
+        """Begin the next run of a task that a worker has taken; None if there is nothing to run."""
         rows = yield Execute(
             f"select {COLUMNS}, call from {self.tasks} where id = $1{self.locking}",
             (task_id,),
@@ -153,9 +123,7 @@ class RunStatements(StoreStatements):
             return None
         *columns, call = rows[0]
         task = StoredTask(*columns)
-        if task.state not in ("queued", "running") or task.expires_at <= time.time() or task.tool != job.tool:
-            return None
-        if not (yield Execute(self._is_taken("$1", "$2"), job[:2])):
+        if task.state not in ("queued", "running") or task.expires_at <= time.time():
             return None
         answers: dict[str, bytes] = {}
         kept: dict[str, bytes] = {}
@@ -174,7 +142,7 @@ class RunStatements(StoreStatements):
             f" where id = $1 returning {COLUMNS}",
             (task_id, int(lost)),
         )
-        return StartedRun(job, StoredTask(*rows[0]), opened, answers, kept, lost)
+        return StartedRun(StoredTask(*rows[0]), opened, answers, kept, lost)
 
     def end(self, task: StoredTask, outcome: Outcome, *, tidy: bool = True) -> Operation[bool]:
         """End a task if this is its current run; `tidy` if it may have kept something."""
@@ -192,7 +160,7 @@ class RunStatements(StoreStatements):
     def ask(self, task: StoredTask, key: str, question: bytes) -> Operation[bool]:
         """Publish a sealed question, and drop an earlier answer with its key."""
         rows = yield Execute(
-            f"update {self.tasks} set status = 'input_required', version = version + 1, updated_at = $3"
+            f"update {self.tasks} set status = 'input_required', updated_at = $3"
             " where id = $1 and run = $2 and state = 'running' returning id",
             (task.id, task.run, now_text()),
         )
@@ -248,7 +216,7 @@ class RunStatements(StoreStatements):
         if not rows or any(key in wanted for (key,) in found):
             return False
         yield Execute(f"update {self.tasks} set state = 'parked' where id = $1", (task.id,))
-        yield from self._leave(started.job)
+        yield from self._leave(started)
         return True
 
     def keep(self, task: StoredTask, key: str, value: bytes) -> Operation[bool]:
@@ -270,7 +238,7 @@ class RunStatements(StoreStatements):
             (task.id, task.run),
         )
         if rows:
-            yield from self._leave(started.job)
+            yield from self._leave(started)
             yield Enqueue(task.tool, task.id)
             yield Changed(task.id)
         return bool(rows)
@@ -297,13 +265,9 @@ class RunStatements(StoreStatements):
         )
         yield Changed(task.id)
 
-    def _is_taken(self, job: str, worker: str) -> str:
-        """Write the query whether a worker still has a job."""
-        return f"select 1 from {self.jobs} where id = {job} and {self.worker} = {worker}"
-
-    def _leave(self, job: TakenJob) -> Operation[None]:
-        """Delete the place of a run in the queue, unless another worker has it now."""
-        yield Execute(f"delete from {self.jobs} where id = $1 and {self.worker} = $2", job[:2])
+    @abstractmethod
+    def _leave(self, started: StartedRun) -> Operation[None]:
+        """Give up the place of a run in the queue, unless another worker has it now."""
 
 
 def _level(sizes: Iterable[int], limit: int) -> int:

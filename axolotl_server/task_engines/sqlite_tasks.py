@@ -7,24 +7,20 @@ import secrets
 import socket
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeVar, cast
-
-from pgqueuer.domain.types import Channel
-from pgqueuer.ports import RepositoryPort
+from typing import Final, TypeVar
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.run_statements import RunStatements
-from axolotl_server.task_engines.sqlite_queue import JOBS_SCHEMA, SqliteQueue
-from axolotl_server.task_engines.sqlite_thread import NOW, Effects, SqliteThread, run_operation
-from axolotl_server.task_engines.stored_run import ITaskDatabase
+from axolotl_server.task_engines.sqlite_thread import Effects, SqliteThread, run_operation
+from axolotl_server.task_engines.sqlite_worker import SqliteStatements, SqliteWorker
+from axolotl_server.task_engines.stored_run import IExecution, ITaskDatabase, ITaskWorker
 from axolotl_server.task_engines.task_sealing import TaskSealer
 from axolotl_server.task_engines.task_statements import Operation
 
-_SCHEMA: Final = f"""
+_SCHEMA: Final = """
 create table if not exists tasks (
     number integer primary key autoincrement, id text not null unique, owner blob not null, share blob, key blob,
     tool text not null, status text not null, state text not null, created_at text not null, updated_at text not null,
@@ -38,7 +34,6 @@ create table if not exists kept (
 ) without rowid;
 create table if not exists messages (number integer primary key autoincrement, task text not null, value blob not null);
 create index if not exists messages_by_task on messages (task);
-{JOBS_SCHEMA}
 """
 _NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "afs", "fuse.sshfs", "fuse.glusterfs"}
@@ -55,19 +50,19 @@ _log: Final = logging.getLogger("axolotl")
 class SqliteTasks(ITaskDatabase):
     """A file that the processes of a machine share; they wake each other with datagrams."""
 
-    channel = Channel("tasks")
+    statements: SqliteStatements
 
     def __init__(self, path: Path, settings: TaskSettings, sealer: TaskSealer) -> None:
-        self.statements = RunStatements(settings, sealer)
+        self.statements = SqliteStatements(settings, sealer)
         self.poll_seconds = _POLL_SECONDS
+        self._settings = settings
         self._path = path
         self._sockets = path.with_name(f"{path.name}-wake")
         self._own = self._sockets / secrets.token_hex(8)
         self._socket: socket.socket | None = None
         self._thread: SqliteThread | None = None
         self._changed: Callable[[Iterable[str]], object] = _ignore
-        self.queue_changed: Callable[[], object] = _nothing
-        """Wakes the worker of this process."""
+        self._worker: SqliteWorker | None = None
 
     async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
         self._changed = changed
@@ -91,31 +86,19 @@ class SqliteTasks(ITaskDatabase):
         )
         return result
 
-    async def run(self, work: Callable[[sqlite3.Connection, Effects], ResultT], *, writes: bool = True) -> ResultT:
-        """Run work of the queue, which fails only with the database, in a transaction."""
-        assert self._thread is not None
-        result: ResultT = await self._thread.execute(work, writes=writes, atomic=False)
-        return result
-
-    def repository(self, concurrency: int) -> RepositoryPort:
-        return cast(RepositoryPort, SqliteQueue(self, concurrency))  # the part that a queue manager uses
+    def worker(self, execution: IExecution, tools: Mapping[str, int]) -> ITaskWorker:
+        self._worker = SqliteWorker(
+            self.execute,
+            self.statements,
+            self._settings,
+            execution=execution,
+            tools=tools,
+            poll_seconds=self.poll_seconds,
+        )
+        return self._worker
 
     async def tidy(self) -> None:
-        def work(connection: sqlite3.Connection, effects: Effects) -> None:
-            connection.execute(
-                "delete from jobs where status = 'queued' and not exists"
-                " (select 1 from tasks where tasks.id = cast(jobs.payload as text) and state <> 'ended')"
-            ).close()
-            found = connection.execute(
-                "insert into jobs (entrypoint, payload, created, heartbeat, execute_after)"
-                f" select tool, cast(id as blob), {NOW}, 0, 0 from tasks where state in ('queued', 'running')"
-                " and cast(id as blob) not in (select payload from jobs)"
-            )
-            if found.rowcount > 0:
-                effects.queued.append(True)
-            found.close()
-
-        await self.run(work)
+        """Do nothing: the table of tasks is the queue."""
 
     async def close(self) -> None:
         if self._thread is not None:
@@ -153,8 +136,8 @@ class SqliteTasks(ITaskDatabase):
         queued, *changed = names
         if changed:
             self._changed(changed)
-        if queued:
-            self.queue_changed()
+        if queued and self._worker is not None:
+            self._worker.wake()
 
     def _after_commit(self, effects: Effects) -> None:
         """Tell all processes what has changed; one that does not listen finds out when it looks."""
@@ -213,7 +196,3 @@ def refuse_network_file_system(path: Path, mounts: Path = Path("/proc/self/mount
 
 def _ignore(task_ids: Iterable[str]) -> None:
     """Ignore changes before the database is open."""
-
-
-def _nothing() -> None:
-    """Wake nobody."""

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import TasksUnavailable
-from axolotl_server.task_engines.store_version import STORE_VERSION, check_not_newer, steps_from
+from axolotl_server.task_engines.store_version import SQLITE_STEPS, STORE_VERSION, check_not_newer, steps_from
 from axolotl_server.task_engines.task_statements import Changed, Enqueue, Operation
 
 _BUSY_SECONDS: Final = 5.0
@@ -58,7 +58,6 @@ def run_operation(operation: Operation[ResultT], connection: sqlite3.Connection,
         if isinstance(step, Changed):
             effects.changed.add(step.task_id)
         elif isinstance(step, Enqueue):
-            connection.execute(INSERT_JOB, (step.tool, step.task_id.encode())).close()
             effects.queued.append(True)
         else:
             cursor = connection.execute(_translated(step.sql), step.arguments)
@@ -67,15 +66,8 @@ def run_operation(operation: Operation[ResultT], connection: sqlite3.Connection,
             if step.changes and rows:
                 assert step.task_id is not None
                 effects.changed.add(step.task_id)
-            if step.enqueue is not None and rows:
-                connection.execute(INSERT_JOB, (step.enqueue.tool, step.enqueue.task_id.encode())).close()
+            if rows and (step.enqueue is not None or step.changes):  # the end of a task may leave room for another one
                 effects.queued.append(True)
-
-
-NOW: Final = "(julianday('now') - 2440587.5) * 86400.0"
-INSERT_JOB: Final = (
-    f"insert into jobs (entrypoint, payload, created, heartbeat, execute_after) values (?1, ?2, {NOW}, 0, 0)"
-)
 
 
 class SqliteThread:
@@ -214,7 +206,11 @@ def _bring_up_to_date(connection: sqlite3.Connection, schema: str) -> None:
     version = _version(connection)
     check_not_newer(version)
     if version < STORE_VERSION:
-        for statement in (*schema.split(";"), *steps_from(version), f"pragma user_version = {STORE_VERSION}"):
+        for statement in (
+            *schema.split(";"),
+            *steps_from(version, SQLITE_STEPS),
+            f"pragma user_version = {STORE_VERSION}",
+        ):
             connection.execute(statement).close()
     connection.execute("commit").close()
 

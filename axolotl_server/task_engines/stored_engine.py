@@ -1,17 +1,13 @@
-"""The engine of stored tasks: PgQueuer runs their calls, on any database that it has a repository for."""
+"""The engine of stored tasks, on any database that has a queue for them."""
 
 import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
-from pgqueuer.core.qm import QueueManager
-from pgqueuer.domain.errors import RetryRequested
-from pgqueuer.domain.models import Job
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import (
@@ -27,18 +23,15 @@ from axolotl_core.task_engine import (
     UnknownCall,
 )
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.task_engines.run_statements import StartedRun, TakenJob
-from axolotl_server.task_engines.stored_run import ITaskDatabase, StoredRun
+from axolotl_server.task_engines.run_statements import StartedRun
+from axolotl_server.task_engines.stored_run import ITaskDatabase, ITaskWorker, StoredRun
 from axolotl_server.task_engines.task_sealing import ForeignTask, UnreadableTask
 from axolotl_server.task_engines.task_statements import Operation
 from axolotl_server.task_engines.task_states import UNREADABLE, cancelled_by, is_task_id, now_text, shutting_down
 
 _MAX_KNOWN: Final = 10_000
 _STOP_SECONDS: Final = 5.0
-_BATCH: Final = 25
 _LOOK_AT_ONCE: Final = 500
-_FULL_SECONDS: Final = 1.0
-"""How long a large call waits for others before a worker looks at it again."""
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
 
@@ -63,16 +56,16 @@ class StoredTaskEngine(ITaskEngine):
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
         self._background: list[asyncio.Task[None]] = []
-        self._queue: QueueManager | None = None
+        self._worker: ITaskWorker | None = None
         self._working: asyncio.Task[None] | None = None
         self._room = 0
-        self._large_bytes = 0
-        """The size of the large calls that run here."""
         self._count = 0
         self._counts = TaskCounts()
         self._lost = 0
         self._unclaimed: frozenset[str] = frozenset()
         """The tools whose tasks wait for a worker, as the log says."""
+        self._paused = False
+        """Whether calls that have just been taken from the queue are left to other workers."""
         self._closed = False
 
     @property
@@ -116,7 +109,7 @@ class StoredTaskEngine(ITaskEngine):
         for task_id, one in found.items():
             if isinstance(one, ForeignTask):
                 raise TasksUnavailable(str(one))
-            record = await self._end_unreadable(task_id, one) if isinstance(one, UnreadableTask) else one
+            record = await self.end_unreadable(task_id, one) if isinstance(one, UnreadableTask) else one
             if record is not None and owner in (None, record.owner):
                 records.append(record)
                 if record.open:
@@ -135,23 +128,13 @@ class StoredTaskEngine(ITaskEngine):
 
     async def work(self, runner: ITaskRunner) -> None:
         """Take calls from the queue until this is cancelled; those that were taken continue."""
-        self._runner = runner
-        concurrency, lease = self._settings.concurrency, timedelta(seconds=self._settings.lease_seconds)
-        queue = self._queue = QueueManager(self._database.repository(concurrency), channel=self._database.channel)
-        for tool, limit in runner.tools.items():
-            queue.entrypoint(tool, concurrency_limit=limit, accepts_context=False)(self._execute)
-        self._working = asyncio.ensure_future(
-            queue.run(
-                dequeue_timeout=timedelta(seconds=min(self._database.poll_seconds, self._settings.lease_seconds / 2)),
-                batch_size=max(1, min(_BATCH, concurrency)),
-                heartbeat_timeout=lease,
-                log_aggregation_interval=timedelta(0),
-            )
-        )
+        self._runner, self._paused = runner, self._closed
+        worker = self._worker = self._database.worker(self, runner.tools)
+        self._working = asyncio.ensure_future(worker.work())
         try:
             await asyncio.shield(self._working)
         except asyncio.CancelledError:
-            queue.shutdown.set()
+            self._pause()
             raise
 
     async def close(self) -> None:
@@ -159,8 +142,7 @@ class StoredTaskEngine(ITaskEngine):
         again, self._closed = self._closed, True
         if again:
             return
-        if self._queue is not None:
-            self._queue.shutdown.set()
+        self._pause()
         for run in tuple(self._runs.values()):
             run.token.cancel(CancelReason.SHUTDOWN)
         if self._working is not None:
@@ -188,6 +170,17 @@ class StoredTaskEngine(ITaskEngine):
             except TasksUnavailable:
                 await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
 
+    async def end_unreadable(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
+        """End a task whose stored values were changed; leave one with another key to processes that have it."""
+        if isinstance(error, ForeignTask):
+            _log.error("%s", error)
+            return None
+        _log.error("a stored task fails: %s", error)
+        await self.execute_with_retry(lambda: self._statements.end_unreadable(task_id, UNREADABLE))
+        found = await self._database.execute(self._statements.read((task_id,)), writes=False)
+        record = found.get(task_id)
+        return None if isinstance(record, UnreadableTask) else record
+
     async def tidy(self) -> None:
         """Delete expired tasks, and results that exceed the limit."""
         await self._database.execute(self._statements.drop_expired())
@@ -211,39 +204,8 @@ class StoredTaskEngine(ITaskEngine):
             )
         self._unclaimed = frozenset(waiting)
 
-    async def _execute(self, job: Job) -> None:
-        """Run a task that was taken from the queue; one that is gone, or has ended, needs nothing.
-
-        A large call goes back into the queue while those that run here take too much memory with it.
-        """
-        if self._stops:
-            raise RetryRequested(timedelta(0))
-        task_id = (job.payload or b"").decode()
-        taken = TakenJob(job.id, str(job.queue_manager_id), job.entrypoint)
-        first = self.execute_with_retry(lambda: self._statements.begin_first(task_id, taken), atomic=False)
-        if await self._started(job, first):
-            return
-        size = await self.execute_with_retry(lambda: self._statements.size(task_id), atomic=False)
-        if size and self._large_bytes and self._large_bytes + size > self._settings.max_bytes:
-            raise RetryRequested(timedelta(seconds=_FULL_SECONDS))
-        self._large_bytes += size
-        try:
-            await self._started(job, self.execute_with_retry(lambda: self._statements.begin(task_id, taken)))
-        finally:
-            self._large_bytes -= size
-
-    async def _started(self, job: Job, starting: Awaitable[StartedRun | None]) -> bool:
-        """Run a task to its end if it can start; return False if there is nothing to run."""
-        task_id = (job.payload or b"").decode()
-        try:
-            started = await starting
-        except UnreadableTask as error:
-            await self._end_unreadable(task_id, error)
-            if isinstance(error, ForeignTask):
-                raise RetryRequested(timedelta(seconds=self._settings.lease_seconds)) from None
-            return True
-        if started is None:
-            return False
+    async def run_started(self, started: StartedRun) -> bool:
+        """Execute a run until it has ended; return False if only a worker of another version can do that."""
         runner = self._runner
         assert runner is not None
         self._lost += started.lost
@@ -254,18 +216,18 @@ class StoredTaskEngine(ITaskEngine):
             _log.warning("task %s of tool %s %s: the worker that ran it is gone", task.id, task.tool, then)
         if fails:
             await self.execute_with_retry(lambda: self._statements.end(task, _LOST))
-        elif self._stops:
+        elif self._paused:
             await self.execute_with_retry(lambda: self._statements.release(started))
         else:
-            await self._run(started, runner)
+            return await self._run(started, runner)
         return True
 
-    @property
-    def _stops(self) -> bool:
-        """Whether calls that have just been taken from the queue are left to other workers."""
-        return self._closed or (self._queue is not None and self._queue.shutdown.is_set())
+    def _pause(self) -> None:
+        self._paused = True
+        if self._worker is not None:
+            self._worker.stop()
 
-    async def _run(self, started: StartedRun, runner: ITaskRunner) -> None:
+    async def _run(self, started: StartedRun, runner: ITaskRunner) -> bool:
         task_id = started.task.id
         run = self._runs[task_id] = StoredRun(
             started, self._statements, self._database.execute, self.execute_with_retry
@@ -277,12 +239,13 @@ class StoredTaskEngine(ITaskEngine):
         except UnknownCall:
             _log.warning("task %s was submitted by a server of another version; another worker may run it", task_id)
             await self.execute_with_retry(lambda: self._statements.suspend(started.task))
-            raise RetryRequested(timedelta(seconds=self._settings.lease_seconds)) from None
+            return False
         finally:
             expiry.cancel()
             if self._runs.get(task_id) is run:
                 del self._runs[task_id]
             await run.flush()
+        return True
 
     async def _watch(self) -> None:
         """Look at changed tasks: stop runs that have lost their task, deliver answers, tell listeners."""
@@ -312,7 +275,7 @@ class StoredTaskEngine(ITaskEngine):
             try:
                 run.compare(states.get(task_id), answers)
             except UnreadableTask as error:
-                await self._end_unreadable(task_id, error)
+                await self.end_unreadable(task_id, error)
 
     async def _report(self, task_ids: Sequence[str]) -> None:
         """Tell listeners about tasks, and deliver their messages."""
@@ -323,7 +286,7 @@ class StoredTaskEngine(ITaskEngine):
         records: list[TaskRecord] = []
         for task_id in task_ids:
             one = found.get(task_id)
-            record = await self._end_unreadable(task_id, one) if isinstance(one, UnreadableTask) else one
+            record = await self.end_unreadable(task_id, one) if isinstance(one, UnreadableTask) else one
             if record is not None or (record := self._expired(task_id)) is not None:
                 records.append(record)
         heard = [record for record in records if self._listener.hears(record.id)]
@@ -369,14 +332,3 @@ class StoredTaskEngine(ITaskEngine):
         self._known[record.id] = record
         if len(self._known) > _MAX_KNOWN:
             self._versions.pop(self._known.popitem(last=False)[0], None)
-
-    async def _end_unreadable(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
-        """End a task whose stored values were changed; leave one with another key to processes that have it."""
-        if isinstance(error, ForeignTask):
-            _log.error("%s", error)
-            return None
-        _log.error("a stored task fails: %s", error)
-        await self.execute_with_retry(lambda: self._statements.end_unreadable(task_id, UNREADABLE))
-        found = await self._database.execute(self._statements.read((task_id,)), writes=False)
-        record = found.get(task_id)
-        return None if isinstance(record, UnreadableTask) else record

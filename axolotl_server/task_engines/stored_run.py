@@ -6,9 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
-from pgqueuer.domain.types import Channel
-from pgqueuer.ports import RepositoryPort
-
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.task_engine import Outcome, TaskQuestion, TaskRecord, TasksUnavailable
@@ -26,7 +23,6 @@ class ITaskDatabase(ABC):
     """A database that executes operations, and tells all processes which tasks have changed."""
 
     statements: RunStatements
-    channel: Channel
     poll_seconds: float
     """How often changes are looked for, in case that a message was lost."""
 
@@ -48,8 +44,8 @@ class ITaskDatabase(ABC):
         """Execute an operation, or raise TasksUnavailable; one that is not `atomic` needs no transaction."""
 
     @abstractmethod
-    def repository(self, concurrency: int) -> RepositoryPort:
-        """Make the queue of a worker that runs up to `concurrency` calls at the same time."""
+    def worker(self, execution: "IExecution", tools: Mapping[str, int]) -> "ITaskWorker":
+        """Make a worker that takes the tasks of some tools, each with the limit for all workers; 0 means none."""
 
     @abstractmethod
     async def tidy(self) -> None:
@@ -70,6 +66,34 @@ class IExecuteWithRetry(Protocol):
     """Executes an operation, which is made anew for each attempt, until the database can be reached."""
 
     def __call__(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> Awaitable[ResultT]: ...
+
+
+class IExecution(Protocol):
+    """The part of an engine that executes what a worker has taken."""
+
+    async def execute_with_retry(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> ResultT:
+        """Execute an operation, again and again until the database can be reached; `make` makes it anew."""
+        ...
+
+    async def run_started(self, started: StartedRun) -> bool:
+        """Execute a run until it has ended; return False if only a worker of another version can do that."""
+        ...
+
+    async def end_unreadable(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
+        """End a task whose values were changed; leave one with another key to processes that have it."""
+        ...
+
+
+class ITaskWorker(Protocol):
+    """Takes tasks from the queue."""
+
+    async def work(self) -> None:
+        """Take and execute tasks, as many as there is room for, until `stop`, and until all of them have ended."""
+        ...
+
+    def stop(self) -> None:
+        """Take no more tasks."""
+        ...
 
 
 class StoredRun:

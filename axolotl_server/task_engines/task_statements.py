@@ -26,8 +26,7 @@ from axolotl_server.task_engines.task_states import (
 )
 
 COLUMNS: Final = (
-    "number, id, owner, tool, status, state, created_at, updated_at, ttl_seconds, expires_at, run, losses, version,"
-    " message"
+    "number, id, owner, tool, status, state, created_at, updated_at, ttl_seconds, expires_at, run, losses, message"
 )
 OPEN: Final = "call is not null"
 """The condition of tasks that have not ended, for which there is an index."""
@@ -83,8 +82,6 @@ class StoredTask(NamedTuple):
     run: int
     losses: int
     """How many workers were lost while they ran it."""
-    version: int
-    """Counts the changes of the status."""
     message: bytes | None
 
     @property
@@ -109,18 +106,12 @@ class TaskStatements:
         sealer: TaskSealer,
         *,
         tables: str = "",
-        jobs: str = "jobs",
-        worker: str = "manager",
         locking: str = "",
     ) -> None:
-        """Use tables with a prefix; `locking` is added to a read that precedes a write.
-
-        `jobs` is the table of the queue, and `worker` its column with the worker that has taken a job, as text.
-        """
+        """Use tables with a prefix; `locking` is added to a read that precedes a write."""
         self._settings = settings
         self.sealer = sealer
         self.tasks, self.kept, self.messages = f"{tables}tasks", f"{tables}kept", f"{tables}messages"
-        self.jobs, self.worker = f"{tables}{jobs}", worker
         self.locking = locking
 
     def count(self) -> Operation[int]:
@@ -155,8 +146,8 @@ class TaskStatements:
         limits = self._limits(task.share, size)
         rows = yield Execute(
             f"insert into {self.tasks} (id, owner, share, key, tool, status, state, created_at, updated_at,"
-            " ttl_seconds, expires_at, run, losses, version, call)"
-            " select $1, $2, $3, $4, $5, 'working', 'queued', $6, $7, $8, $9, 0, 0, 0, $10"
+            " ttl_seconds, expires_at, run, losses, call)"
+            " select $1, $2, $3, $4, $5, 'working', 'queued', $6, $7, $8, $9, 0, 0, $10"
             f" where {' and '.join(limits) or 'true'}"
             f" on conflict (owner, key) where key is not null do nothing returning {COLUMNS}",
             (
@@ -338,7 +329,7 @@ class TaskStatements:
         message = None if outcome.message is None else self.sealer.seal(outcome.message.encode(), place, "text")
         rows = yield Execute(
             f"update {self.tasks} set state = 'ended', status = $3, outcome = $4, message = $5, updated_at = $6,"
-            f" version = version + 1, call = null, key = null where {condition} returning id",
+            f" call = null, key = null where {condition} returning id",
             (
                 *arguments,
                 outcome.status,
@@ -363,7 +354,7 @@ class TaskStatements:
         for key in keys:
             yield Execute(f"delete from {self.kept} where task = $1 and kind = 'question' and key = $2", (task_id, key))
         yield Execute(
-            f"update {self.tasks} set status = 'working', version = version + 1, updated_at = $2 where id = $1"
+            f"update {self.tasks} set status = 'working', updated_at = $2 where id = $1"
             f" and not exists (select 1 from {self.kept} where task = $1 and kind = 'question')",
             (task_id, now_text()),
         )
@@ -373,7 +364,9 @@ class TaskStatements:
         yield Execute(f"delete from {self.kept} where task = $1", (task_id,))
 
     def _open(self, value: Any, task: StoredTask, kind: str, key: str = "") -> bytes:
-        return self.sealer.open(bytes(value), task.place, kind, key)
+        if not isinstance(value, bytes):
+            raise UnreadableTask(f"task {task.id}: its {kind} cannot be used: it has a wrong type")
+        return self.sealer.open(value, task.place, kind, key)
 
 
 _decode_question: Final = msgspec.json.Decoder(TaskQuestion).decode

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw
 
 from axolotl_core.errors import Detached, MissingCapability, ToolError
 from axolotl_core.protocol.wire import encode
-from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord, TasksUnavailable
+from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord
 from axolotl_server.eras.era import IEra, Methods
 from axolotl_server.features.tools import ToolMethods
 from axolotl_server.messages.params import read_params
@@ -93,19 +93,15 @@ class DirectedTasks(ITaskListener):
         responses = read_params(request.data, _UpdateParams).input_responses
         answers = checked_answers(record.id, record.questions, responses, self._service.runner.checks)
         if answers:
-            try:
+            with self._service.reachable():
                 await self._service.answer(request, record, answers)
-            except TasksUnavailable as error:
-                raise self._service.unreadable(error) from None
         return _acknowledgement(request.era)
 
     async def cancel(self, request: Request) -> bytes:
         """Cancel a task; one that has ended does not change."""
         record = await self._find(request)
-        try:
+        with self._service.reachable():
             await self._service.cancel(request, record)
-        except TasksUnavailable as error:
-            raise self._service.unreadable(error) from None
         return _acknowledgement(request.era)
 
     async def own_tasks(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
@@ -113,10 +109,8 @@ class DirectedTasks(ITaskListener):
         if task_ids and request.extension(TASKS_EXTENSION) is None:
             raise _missing_extension()
         owner, engine = self._service.owner(request, "directed"), self._service.engine
-        try:
+        with self._service.reachable():
             records = await engine.read(task_ids, owner)
-        except TasksUnavailable as error:
-            raise self._service.unreadable(error) from None
         visible = {record.id for record in await self._service.visible(records, request)}
         return tuple(task_id for task_id in task_ids if task_id in visible)
 

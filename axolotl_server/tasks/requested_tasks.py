@@ -18,7 +18,7 @@ from axolotl_core.errors import (
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
-from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord, TasksUnavailable
+from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server.eras.era import Methods
 from axolotl_server.features.catalogue import PAGE_SIZE
@@ -136,10 +136,8 @@ class RequestedTasks(ITaskListener):
         cursor = read_params(request.data, ListParams).cursor
         after = 0 if cursor is None else decode_cursor("tasks", cursor)
         size = PAGE_SIZE
-        try:
+        with self._service.reachable():
             records = await self._service.engine.of(self._service.owner(request, "requested"), after, size + 1)
-        except TasksUnavailable as error:
-            raise self._service.unreadable(error) from None
         visible = await self._service.visible(records[:size], request)
         result: dict[str, object] = {"tasks": [self._service.describe(record) for record in visible]}
         if len(records) > size:
@@ -151,10 +149,8 @@ class RequestedTasks(ITaskListener):
         record = await self._find(request)
         if not record.open:
             raise InvalidParams(f"The task has already ended: it is {record.status}")
-        try:
+        with self._service.reachable():
             cancelled = await self._service.cancel(request, record)
-        except TasksUnavailable as error:
-            raise self._service.unreadable(error) from None
         return encode(self._service.describe(cancelled or record))
 
     async def _begin(self, request: Request, requested: _TaskRequest) -> bytes:

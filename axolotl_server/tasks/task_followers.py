@@ -188,10 +188,6 @@ class TaskFollower:
         """Whether a message can reach the client from this process."""
         return self.waited_for or self._connection.reaches_client
 
-    def close(self) -> None:
-        """Withdraw the questions that are still open."""
-        self._carry_questions({})
-
     def _carry_questions(self, questions: Mapping[str, TaskQuestion]) -> None:
         for key in [key for key in self._questions if key not in questions]:
             self._withdraw(self._questions.pop(key))

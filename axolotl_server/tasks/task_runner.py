@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,8 +17,11 @@ from axolotl_core.layers import ITask, ToolCall
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.messages import read_head
 from axolotl_core.protocol.wire import encode
+from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
+from axolotl_server.calls.feature_method import InFlight, RequestTarget
 from axolotl_server.eras.era import IEra
+from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.audit import TaskReference
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.connection import Connection, IExchange, IRunning, IStoppable
@@ -26,6 +29,7 @@ from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.replies import hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.tasks.task_call import Design, TaskCall, decode_call
+from axolotl_server.tasks.task_layers import TaskLayers
 from axolotl_server.tasks.task_questions import AskingInTask, Checks
 
 _BUSY_SECONDS = 0.1
@@ -37,8 +41,6 @@ RunEnding: TypeAlias = Literal["completed", "failed", "cancelled", "parked", "re
 """How a run ended; the last two leave the task open."""
 RunEnded: TypeAlias = Callable[[TaskRecord, RunEnding, float], object]
 """Gets the task, the ending of its run, and how many seconds the run took."""
-RunTool: TypeAlias = Callable[[Request], Coroutine[Any, Any, bytes | None]]
-"""Makes the call; the result is None if its caller has stopped it."""
 
 
 class ITaskTracing(Protocol):
@@ -170,14 +172,13 @@ class _RunConnection(Connection):
 class TaskRunner(ITaskRunner):
     """Runs the calls of tasks in this process."""
 
-    run_tool: RunTool
+    tool_methods: ToolMethods
+    catalogue: ToolCatalogue
+    layers: TaskLayers
+    inflight: InFlight
     era_of: Callable[[str], IEra]
     deadlines: DeadlineTable
     ask_timeout_seconds: float
-    limits: Callable[[], Mapping[str, int]]
-    restartable: Callable[[str], bool]
-    accepts: Callable[[], bool]
-    """Whether another call may run now."""
     hold_seconds: float | None = None
     """How long a question waits in place; None means until it is answered."""
     checks: Checks = field(default_factory=dict)
@@ -186,13 +187,21 @@ class TaskRunner(ITaskRunner):
     run_ended: RunEnded | None = None
     """Called after each run, if the server has metrics."""
     tracing: ITaskTracing | None = None
+    only: frozenset[str] | None = None
+    """The tools whose tasks this process runs; None means all."""
 
     @property
     def tools(self) -> Mapping[str, int]:
-        return self.limits()
+        found = (binding.spec for binding in self.catalogue.bindings())
+        return {
+            spec.name: spec.limits.max_concurrency or 0
+            for spec in found
+            if spec.tool.task_support != "forbidden" and (self.only is None or spec.name in self.only)
+        }
 
     def may_restart(self, tool: str) -> bool:
-        return self.restartable(tool)
+        binding = self.catalogue.find(tool)
+        return binding is not None and may_restart(binding.spec.tool)
 
     def stop(self, task_id: str, reason: CancelReason) -> None:
         """Stop the call of a task if it runs here."""
@@ -202,7 +211,7 @@ class TaskRunner(ITaskRunner):
     async def run(self, run: ITaskRun) -> None:
         """Run a call and end its task; a task that is parked, or that can run elsewhere, stays open."""
         call = decode_call(run.call)
-        if self.hold_seconds is not None and not self.accepts():
+        if self.hold_seconds is not None and len(self.inflight) >= self.inflight.free_capacity:
             await asyncio.sleep(_BUSY_SECONDS)
             await run.release()
             return
@@ -279,7 +288,7 @@ class TaskRunner(ITaskRunner):
 
     async def _outcome(self, design: Design, request: Request) -> Outcome:
         try:
-            result = await self.run_tool(request)
+            result = await self._run_tool(request)
         except ProtocolError as error:
             return _failure(error, request.era)
         except asyncio.CancelledError:
@@ -287,6 +296,14 @@ class TaskRunner(ITaskRunner):
         except Exception as error:
             return _failure(hide_internal(error, request.head.method), request.era)
         return _outcome(design, result, is_error=request.is_error)
+
+    async def _run_tool(self, request: Request) -> bytes | None:
+        """Make the call, whose form was checked when it was submitted; None if its caller has stopped it."""
+        target = self.tool_methods.locate(request)
+        if target.binding is not None:
+            target = RequestTarget(self.layers.bind(target.binding), b"{}" if target.raw == b"null" else target.raw)
+        request.target = target
+        return await self.tool_methods.call(request)
 
     def _request_of(self, run: ITaskRun, call: TaskCall, origin: TaskOrigin) -> Request:
         era = self.era_of(call.revision)
@@ -302,6 +319,13 @@ class TaskRunner(ITaskRunner):
         exchange = _RunExchange(run, call, origin.principal)
         head = read_head(call.message)
         return Request(head, call.message, era, exchange, connection, asking=asking)
+
+
+def may_restart(tool: AnyTool) -> bool:
+    """Whether the code of a tool may run again from the start; by default only if that changes nothing more."""
+    if tool.task_restart is not None:
+        return tool.task_restart == "resume"
+    return bool(tool.annotations.read_only or tool.annotations.idempotent or tool.idempotency is not None)
 
 
 def _origin_of(run: ITaskRun, call: TaskCall) -> TaskOrigin | None:

@@ -4,7 +4,8 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -13,7 +14,6 @@ from axolotl_core.errors import InternalError, InvalidParams, Refused
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.result_keys import own_meta
-from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import (
     ITaskEngine,
     ITaskListener,
@@ -22,7 +22,7 @@ from axolotl_core.task_engine import (
     TaskRecord,
     TasksUnavailable,
 )
-from axolotl_server.calls.feature_method import InFlight, RequestTarget
+from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import IEra
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.deadline import DeadlineTable
@@ -63,26 +63,22 @@ class TaskService(ITaskListener):
         """Run tasks on an engine; `task_layers` replaces the layers around tools that run as tasks."""
         self.engine = engine
         self._settings = settings
-        self._tools = tools
         self._catalogue = catalogue
-        self._inflight = inflight
         self._layers = task_layers
         self._decisions = decisions
         self._outages = OutageLog("The store of tasks", "tasks refused")
         self.listeners: list[ITaskListener] = []
         self.on_close: list[Callable[[], object]] = []
         self.runner = TaskRunner(
-            self._run_tool,
+            tools,
+            catalogue,
+            task_layers,
+            inflight,
             era_of,
             deadlines,
             ask_timeout_seconds,
-            limits=self._limits,
-            restartable=self._is_restartable,
-            accepts=self._has_room,
             hold_seconds=settings.hold_seconds if engine.durable else None,
         )
-        self.tools: frozenset[str] | None = None
-        """The tools whose tasks this process runs; None means all."""
         self._working: asyncio.Task[None] | None = None
         self._is_open = False
 
@@ -176,10 +172,8 @@ class TaskService(ITaskListener):
 
     async def find(self, task_id: str, request: Request, design: Design) -> TaskRecord:
         """Find a task of a caller, or raise InvalidParams if there is none, or the caller may not use its tool."""
-        try:
+        with self.reachable():
             record = await self.engine.find(task_id, self.owner(request, design))
-        except TasksUnavailable as error:
-            raise self.unreadable(error) from None
         if record is None or not await self.visible((record,), request):
             raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
         request.exchange.subject = self.spec_of(record)
@@ -253,10 +247,14 @@ class TaskService(ITaskListener):
         self._outages.failed(str(error))
         return Refused("Tasks cannot be started at the moment; try again", meta=own_meta(**self._retry))
 
-    def unreadable(self, error: TasksUnavailable) -> InternalError:
-        """Make the error for a request that cannot be answered without the store."""
-        self._outages.failed(str(error))
-        return InternalError("Tasks cannot be read at the moment; try again", data=self._retry)
+    @contextmanager
+    def reachable(self) -> Iterator[None]:
+        """Fail a request that cannot be answered without the store, if the block cannot reach it."""
+        try:
+            yield
+        except TasksUnavailable as error:
+            self._outages.failed(str(error))
+            raise InternalError("Tasks cannot be read at the moment; try again", data=self._retry) from None
 
     @cached_property
     def _retry(self) -> Mapping[str, Any]:
@@ -264,35 +262,3 @@ class TaskService(ITaskListener):
             "reason": "tasks_unavailable",
             "retryAfterMs": round(self._settings.poll_interval_seconds * 1000),
         }
-
-    async def _run_tool(self, request: Request) -> bytes | None:
-        """Run the call of a task; its form was checked when it was submitted."""
-        target = self._tools.locate(request)
-        if target.binding is not None:
-            target = RequestTarget(self._layers.bind(target.binding), b"{}" if target.raw == b"null" else target.raw)
-        request.target = target
-        return await self._tools.call(request)
-
-    def _limits(self) -> Mapping[str, int]:
-        """The tools that can run as tasks, with the limits that hold for all workers together."""
-        found = (binding.spec for binding in self._catalogue.bindings())
-        return {
-            spec.name: spec.limits.max_concurrency or 0
-            for spec in found
-            if spec.tool.task_support != "forbidden" and (self.tools is None or spec.name in self.tools)
-        }
-
-    def _is_restartable(self, name: str) -> bool:
-        binding = self._catalogue.find(name)
-        return binding is not None and may_restart(binding.spec.tool)
-
-    def _has_room(self) -> bool:
-        """Whether the server can run another call."""
-        return len(self._inflight) < self._inflight.free_capacity
-
-
-def may_restart(tool: AnyTool) -> bool:
-    """Whether the code of a tool may run again from the start; by default only if that changes nothing more."""
-    if tool.task_restart is not None:
-        return tool.task_restart == "resume"
-    return bool(tool.annotations.read_only or tool.annotations.idempotent or tool.idempotency is not None)

@@ -22,5 +22,4 @@ class Nameless(ITool[NoArguments, str]):
 
 
 class Container(containers.DeclarativeContainer):
-    settings = providers.Object({"limits": {"timeout_second": 5}})
     tools = providers.List(providers.Object(find), providers.Object(find_again), providers.Singleton(Nameless))

@@ -32,7 +32,7 @@ def test_no_arguments(cli: CommandLine) -> None:
         (["show"], "Did you mean 'tasks show' or 'config show'?"),
         (["policy", "explian"], "Did you mean 'explain'?"),
         (["config", "edit"], "The commands are show, schema."),
-        (["nope"], "axolotl help lists all commands."),
+        (["nope"], "axolotl -h lists all commands."),
     ],
 )
 def test_unknown_command(cli: CommandLine, words: list[str], hint: str) -> None:

@@ -303,7 +303,7 @@ async def test_untidy() -> None:
     with pytest.raises(ConfigurationError) as caught:
         async with ServerHost(load("untidy").Container()):
             pass
-    assert "did you mean 'timeout_seconds'?" in str(caught.value)
+    assert "Two tools have the same name: 'find'" in str(caught.value)
 
 
 async def test_named() -> None:

@@ -13,7 +13,6 @@ def _objects() -> dict[str, object]:
     classes = [one for one in gc.get_objects() if issubclass(type(one), type)]
     own = [one for one in classes if str(one.__module__).startswith(("axolotl_core", "axolotl_server", "axolotl_cli"))]
     return {
-        "commands": [name for name in sys.modules if name.startswith("axolotl_cli.commands.")],
         "dataclasses": [one.__name__ for one in own if "__dataclass_fields__" in vars(one)],
         "validated": [
             f"{one.__name__}.{field}"
@@ -21,7 +20,6 @@ def _objects() -> dict[str, object]:
             if vars(one).get("__pydantic_complete__")
             for field in one.model_fields
         ],
-        "collections": gc.get_stats()[1]["collections"],
     }
 
 

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target, ToolSets
-from axolotl_cli.principal import Roles, Scopes, Subject, Tenant, chosen_principal
+from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
+from axolotl_cli.principal import ActingPrincipal
 
 if TYPE_CHECKING:
     from axolotl_cli.views.tool_costs import BudgetReport
@@ -21,14 +20,9 @@ def budget(
         int | None, typer.Option("--max-tokens", metavar="N", min=0, help="Fail if the tools cost more tokens.")
     ] = None,
     as_json: AsJson = False,
-    subject: Subject = None,
-    role: Roles = None,
-    scope: Scopes = None,
-    tenant: Tenant = None,
+    principal: ActingPrincipal = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Show what the tools cost a model: bytes and tokens of names, descriptions and input schemas.
 
@@ -37,8 +31,7 @@ def budget(
     """
     from axolotl_cli.target import resolve_target
 
-    principal = chosen_principal(subject, scope, role, tenant)
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, toolset, files=files)
     from axolotl_cli.runtime import with_host
     from axolotl_cli.views.tool_costs import make_report, print_report
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.checking.findings import Finding
@@ -20,24 +19,27 @@ def check(
     target: Target = None,
     *,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load and compile everything, and report errors and possible improvements.
+    """Start and stop the server, and report errors or possible improvements.
 
-    The exit code is 2 if there are errors.
+    Errors in the settings are reported before those of features. The exit code is 2 if there are errors.
     """
     from axolotl_cli.target import resolve_target
 
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, toolset, files=files)
     trial = _try_to_start(chosen)
     findings = [*trial.findings, *_unknown_variables(chosen)]
     failed = any(strict or finding.severity == "error" for finding in findings)
     if as_json:
-        _print_json(chosen.name, findings, failed)
+        from axolotl_cli.output import print_json
+
+        described = [
+            {key: value for key, value in asdict(one).items() if value is not None or key == "tool"} for one in findings
+        ]
+        print_json({"target": chosen.name, "ok": not failed, "findings": described})
     else:
         _print_text(chosen.name, findings, trial.counts)
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
@@ -57,20 +59,9 @@ def _try_to_start(target: "ChosenTarget") -> "TrialStart":
 
     trial = TrialStart(target)
     with reserved_output():
-        start_logging("warning")
+        start_logging("error")
         run(trial.run())
     return trial
-
-
-def _print_json(target: str, findings: "list[Finding]", failed: bool) -> None:
-    from axolotl_cli.output import print_json
-
-    print_json({"target": target, "ok": not failed, "findings": [_as_dict(finding) for finding in findings]})
-
-
-def _as_dict(finding: "Finding") -> dict[str, str | None]:
-    """Leave out empty fields except `tool`."""
-    return {key: value for key, value in asdict(finding).items() if value is not None or key == "tool"}
 
 
 def _print_text(target: str, findings: "list[Finding]", counts: Mapping[str, int]) -> None:
@@ -83,4 +74,4 @@ def _print_text(target: str, findings: "list[Finding]", counts: Mapping[str, int
     if findings:
         typer.echo()
     outcome = f"{number(errors, 'error')}, {number(len(findings) - errors, 'warning')}" if findings else "no problems"
-    typer.echo(f"{target}: {', '.join(counted(counts))}, {outcome}")
+    typer.echo(f"{target}: {', '.join([*(counted(counts) if counts else ()), outcome])}")

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Profile, SettingsFile, Target, ToolSets
+from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.contract.change_report import Comparison
@@ -35,9 +34,7 @@ def freeze(
         ),
     ] = None,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Write everything that callers rely on to a lock file: names, descriptions, schemas, scopes and limits.
 
@@ -46,7 +43,7 @@ def freeze(
     from axolotl_cli.target import resolve_target
 
     here = Path.cwd()
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, toolset, files=files)
     from axolotl_cli.contract.sources import freeze_code
     from axolotl_cli.text import counted
     from axolotl_core.contract.lock import LOCK_FILE
@@ -84,9 +81,7 @@ def diff(
     token_env: TokenName = None,
     as_json: AsJson = False,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Compare the code with a contract, and classify each change as breaking, risky or compatible.
 
@@ -96,7 +91,7 @@ def diff(
     from axolotl_cli.target import resolve_target
 
     here = Path.cwd()
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, toolset, files=files)
     from axolotl_cli.contract.change_report import compare
     from axolotl_cli.contract.sources import freeze_code, read_baseline
     from axolotl_core.contract.lock import LOCK_FILE
@@ -121,9 +116,7 @@ def check(
     token_env: TokenName = None,
     as_json: AsJson = False,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Check in continuous integration that the lock file is up to date, and that nothing breaks callers of the base.
 
@@ -133,7 +126,7 @@ def check(
     from axolotl_cli.target import resolve_target
 
     here = Path.cwd()
-    chosen = resolve_target(target, toolset, files=FileOptions(env_file, settings, profile))
+    chosen = resolve_target(target, toolset, files=files)
     from axolotl_cli.contract.change_report import compare
     from axolotl_cli.contract.sources import freeze_code, read_baseline
     from axolotl_core.contract.lock import LOCK_FILE

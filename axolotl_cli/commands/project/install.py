@@ -1,4 +1,4 @@
-"""`axolotl install` and `axolotl manifest`: a server in the configuration of clients and registries."""
+"""`axolotl install`: a server in the configuration of a client, or in the MCP registry."""
 
 import json
 import shlex
@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from axolotl_cli.arguments import FileOptions
 from axolotl_cli.options import (
     ClientName,
-    EntryName,
-    EntryTransport,
-    EntryUrl,
-    EntryVariables,
-    EnvFile,
-    Profile,
+    FileOptions,
     Scope,
-    SettingsFile,
     Target,
-    TokenVariable,
     ToolSets,
-    WithSecrets,
+    Transport,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +26,60 @@ _Client = Annotated[
     typer.Argument(
         metavar="CLIENT",
         show_choices=False,
-        help="claude-code, claude-desktop, cursor, vscode, gemini-cli, goose, or json for any other client.",
+        help="claude-code, claude-desktop, cursor, vscode, gemini-cli, or json for any other client; registry for the "
+        "server.json of the MCP registry.",
+    ),
+]
+
+_Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The server's name in the client. Defaults to its own name."),
+]
+
+_Transport = Annotated[
+    Transport | None,
+    typer.Option(
+        "--transport",
+        "-t",
+        help="stdio if the client starts the server, http if it connects to a URL. Defaults to stdio, or to http with "
+        "--url.",
+    ),
+]
+
+_Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="HTTP: the URL of the server. Defaults to the address in its settings."),
+]
+
+_Variables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="stdio: an environment variable for the server; can be repeated. Without a value, the client takes it "
+        "from its own environment, or asks for it.",
+    ),
+]
+
+_TokenVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--token-env",
+        metavar="NAME",
+        help="HTTP: the environment variable with the token that the client sends; VS Code asks for the token instead.",
+    ),
+]
+
+_WithSecrets = Annotated[
+    bool, typer.Option("--with-secrets", help="Write values that look like secrets; otherwise they are refused.")
+]
+
+_Packages = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--package",
+        metavar="KIND:NAME",
+        help="registry: a package with the server, pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
     ),
 ]
 
@@ -47,12 +92,13 @@ def install(
     client: _Client,
     target: Target = None,
     *,
-    name: EntryName = None,
-    transport: EntryTransport = None,
-    url: EntryUrl = None,
-    token_env: TokenVariable = None,
-    env: EntryVariables = None,
-    with_secrets: WithSecrets = False,
+    name: _Name = None,
+    transport: _Transport = None,
+    url: _Url = None,
+    token_env: _TokenVariable = None,
+    env: _Variables = None,
+    with_secrets: _WithSecrets = False,
+    package: _Packages = None,
     uv: _WithUv = False,
     scope: Annotated[
         Scope, typer.Option(help="Add it for you in all projects, or for everybody in this project.")
@@ -63,20 +109,20 @@ def install(
     write: Annotated[bool, typer.Option("--write/--print", help="Change the file, or print the entry.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a different server of the same name.")] = False,
     toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+    files: FileOptions,
 ) -> None:
     """Add a server to the configuration of an MCP client; by default, only print the entry.
 
-    Everything else in the file stays as it is, including comments. A backup is kept.
+    Other servers and settings in the file stay as they are, and a backup is kept. A file with comments is not changed.
     """
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.config_file import ClientFile
     from axolotl_cli.clients.entry import EntryRequest, Launcher, entry_for
 
+    if client is ClientName.REGISTRY:
+        _print_for_registry(target, files, name=name, packages=package or [], env=env or [], url=url)
+        return
     path = _path(client, scope, config, write)
-    files = FileOptions(env_file, settings, profile)
     with_uv = Launcher.UV_PROJECT if scope is Scope.PROJECT else Launcher.UV
     launcher = with_uv if uv else Launcher.PYTHON
     request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets, launcher)
@@ -94,11 +140,6 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
     from axolotl_cli.clients.client import CLIENTS, ConfigPaths
     from axolotl_core.errors import ConfigurationError
 
-    if write and CLIENTS[client].is_yaml:
-        raise ConfigurationError(
-            f"The file of {CLIENTS[client].title} is YAML, which this command does not change: leave out --write, and "
-            "add the printed entry yourself"
-        )
     if config is not None:
         return config.absolute()
     path = ConfigPaths.of_this_machine().find(client, scope)
@@ -117,8 +158,15 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
 
 def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEntry", *, force: bool) -> None:
     from axolotl_cli.clients.client import CLIENTS
+    from axolotl_cli.clients.config_file import InvalidConfigFile
+    from axolotl_cli.output import print_json
+    from axolotl_core.errors import ConfigurationError
 
-    text = file.with_entry(entry, force=force)
+    try:
+        text = file.with_entry(entry, force=force)
+    except InvalidConfigFile as error:
+        print_json(entry.document)
+        raise ConfigurationError(f"{file.path} was not changed: {error}; add the printed entry yourself") from None
     if text is None:
         typer.echo(f"{entry.name} is already in {path}; nothing was changed.")
         return
@@ -131,13 +179,8 @@ def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEnt
 
 
 def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEntry") -> None:
-    from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.output import print_json
 
-    if CLIENTS[client].is_yaml:
-        typer.echo(entry.yaml)
-        typer.echo(f"Add this to {path}, or run goose configure.", err=True)
-        return
     print_json(entry.document)
     if path is not None:
         typer.echo(f"Add this to {path}, or let --write do it.", err=True)
@@ -162,86 +205,15 @@ def _warn(scope: Scope, variables: list[str], uv: bool) -> None:
         typer.echo(f"{typer.style('Warning:', fg='yellow', bold=True)} {text}", err=True)
 
 
-manifest = typer.Typer(
-    name="manifest", no_args_is_help=True, help="Print files that describe a server to clients and registries."
-)
-
-
-@manifest.command("mcp.json")
-def client_manifest(
-    target: Target = None,
-    *,
-    name: EntryName = None,
-    transport: EntryTransport = None,
-    url: EntryUrl = None,
-    token_env: TokenVariable = None,
-    env: EntryVariables = None,
-    with_secrets: WithSecrets = False,
-    toolset: ToolSets = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
+def _print_for_registry(
+    target: str | None, files: FileOptions, *, name: str | None, packages: list[str], env: list[str], url: str | None
 ) -> None:
-    """Print the configuration for a client: how to start the server, or its URL."""
-    from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.entry import EntryRequest, entry_for
-    from axolotl_cli.output import print_json
-
-    files = FileOptions(env_file, settings, profile)
-    request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets)
-    print_json(entry_for(CLIENTS[ClientName.JSON], request).document)
-
-
-_PackageVariables = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--env", metavar="NAME", help="An environment variable that users of a package have to set; can be repeated."
-    ),
-]
-
-
-@manifest.command("server.json")
-def registry_manifest(
-    target: Target = None,
-    *,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="NAME", help="The name in the registry, for example io.github.acme/greeter."),
-    ] = None,
-    package: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--package",
-            metavar="KIND:NAME",
-            help="A package with the server: pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
-        ),
-    ] = None,
-    argument: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--argument",
-            metavar="WORD",
-            help="An argument for the program in the package; can be repeated. Defaults to serve for an image.",
-        ),
-    ] = None,
-    env: _PackageVariables = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="The public URL of the server.")] = None,
-    repository: Annotated[
-        str | None, typer.Option("--repository", metavar="URL", help="The source repository, on GitHub or GitLab.")
-    ] = None,
-    env_file: EnvFile = None,
-    settings: SettingsFile = None,
-    profile: Profile = None,
-) -> None:
-    """Print the server.json for the MCP registry, with name, version and description from the settings."""
-    from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
+    from axolotl_cli.clients.registry_manifest import server_manifest
     from axolotl_cli.output import print_json
     from axolotl_cli.runtime import load_server_settings
     from axolotl_cli.target import resolve_target
 
-    publication = Publication(name, package or (), argument or (), env or (), url, repository)
-    chosen = resolve_target(target, files=FileOptions(env_file, settings, profile))
-    document = server_manifest(load_server_settings(chosen), publication)
-    print_json(document)
-    for proof in ownership_proofs(document):
-        typer.echo(proof, err=True)
+    if not packages and url is None:
+        raise typer.BadParameter("a registry needs a way to get the server: add --package, --url or both")
+    settings = load_server_settings(resolve_target(target, files=files))
+    print_json(server_manifest(settings, name, packages, env, url))

@@ -106,7 +106,8 @@ def test_the_limit(cli: CommandLine) -> None:
 def test_only_the_tools_of_a_principal_are_counted(cli: CommandLine) -> None:
     """With --as, the rest costs nothing."""
     cli.write("axolotl.toml", 'target = "shop.py"\n' + dedent(RULES).format(toolset="read"))
-    assert [tool["name"] for tool in report_of(cli, "--as", "ann", "--role", "reader")["tools"]] == ["small"]
+    ann = '{"subject": "ann", "roles": ["reader"]}'
+    assert [tool["name"] for tool in report_of(cli, "--as", ann)["tools"]] == ["small"]
     assert report_of(cli, "--as", "ann")["total"]["tools"] == 0
     assert report_of(cli)["total"]["tools"] == 2
 

@@ -24,8 +24,8 @@ def call(processes: Processes, *words: str, typed: str) -> tuple[int, str, list[
 
 
 def test_form(processes: Processes) -> None:
-    """Fields are asked one by one; an invalid value is asked again at once, and defaults need no input."""
-    typed = "large\nsalt, pepper\nsalt, oil\n9\n2\n2026-02-03\n\nfine\nyes\n"
+    """Fields are asked one by one, and defaults need no input."""
+    typed = "large\nsalt, oil\n2\n2026-02-03\n\nfine\nyes\n"
     code, stdout, lines = call(processes, "order", "table=3", typed=typed)
     assert code == 0, lines
     assert stdout == (
@@ -36,16 +36,21 @@ def test_form(processes: Processes) -> None:
         "What for table 3?",
         "Press Ctrl-D to decline.",
         "  How much.",
-        "  size (s = Small, l = Large) [s]:   "
-        "extras (any of salt, oil; separated by commas) [none]:   'pepper' is not one of salt, oil",
-        "  extras (any of salt, oil; separated by commas) [none]:   "
-        "pieces (whole number, 1 to 5):   too large: at most 5",
-        "  pieces (whole number, 1 to 5):   day (date, YYYY-MM-DD):   hot (yes or no) [no]:   "
-        'note (text) [optional]: info kitchen: {"table": 3}',
+        '  size (s = Small, l = Large) ["s"]:   extras (any of salt, oil) [[]]:   pieces (whole number):   '
+        'day (date):   hot (yes or no) [false]:   note (text) [optional]: info kitchen: {"table": 3}',
         "Is that all?",
         "Press Ctrl-D to decline.",
         '  sure (yes or no): info kitchen: {"table": 3}',
     ]
+
+
+@pytest.mark.parametrize("mistake", ["9", "many"])
+def test_an_invalid_field(processes: Processes, mistake: str) -> None:
+    """The server refuses an invalid value, and the form is asked again."""
+    typed = f"\n\n{mistake}\n2026-02-03\n\n\n\n\n2\n2026-02-03\n\n\nyes\n"
+    code, stdout, lines = call(processes, "order", "table=3", typed=typed)
+    assert (code, '"pieces":2' in stdout) == (0, True)
+    assert lines.count("The answer was not accepted. Try again.") == 1
 
 
 def test_asked_again(processes: Processes) -> None:

@@ -1,14 +1,13 @@
-"""Edits of configuration files: nothing is lost, whatever the file looks like."""
+"""Changes of configuration files: no value is lost, whatever the file contains."""
 
 import json
-import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_cli.clients.config_file import InvalidConfigFile, JsonDocument, merge
+from axolotl_cli.clients.config_file import InvalidConfigFile, merge
 from axolotl_cli.clients.entry import ClientEntry
 from axolotl_core.errors import ConfigurationError
 
@@ -24,8 +23,8 @@ SCALARS = (
     | st.booleans()
     | st.integers(-10, 10)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8)
-    | st.sampled_from(["http://x", "/* no */", "}", ",", "\\", "\ud83e\udd8e"])
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+    | st.sampled_from(["http://x", "/* no */", "}", ",", "\\", "\U0001f98e"])
 )
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=12
@@ -33,22 +32,6 @@ VALUES = st.recursive(
 SERVERS = st.dictionaries(KEYS, VALUES, max_size=3).map(lambda one: {k: v for k, v in one.items() if k != "greeter"})
 DOCUMENTS = st.tuples(st.dictionaries(KEYS, VALUES, max_size=4), st.none() | SERVERS, st.none() | st.lists(VALUES)).map(
     lambda parts: _document(*parts)
-)
-BOOLEANS = st.booleans()
-BLANKS = st.sampled_from(
-    [
-        "",
-        "",
-        " ",
-        "\n",
-        "\r\n",
-        "\t",
-        "\n    ",
-        " // a note, with }\n",
-        "// http://x */\r\n",
-        "/* one */",
-        "/*\n two */ ",
-    ]
 )
 
 
@@ -60,131 +43,48 @@ def _document(others: dict[str, Any], servers: Any, inputs: Any) -> dict[str, An
     return document if inputs is None else {**document, "inputs": inputs}
 
 
-@st.composite
-def texts(draw: st.DrawFn, values: st.SearchStrategy[Any] = DOCUMENTS) -> str:
-    """Format a document with comments and blanks, as a person might."""
-
-    def blank() -> str:
-        return draw(BLANKS)
-
-    def write(value: Any) -> str:
-        if isinstance(value, dict):
-            pairs = [
-                f"{blank()}{json.dumps(key)}{blank()}:{blank()}{write(one)}{blank()}" for key, one in value.items()
-            ]
-            return "{" + joined(pairs) + "}"
-        if isinstance(value, list):
-            return "[" + joined([f"{blank()}{write(one)}{blank()}" for one in value]) + "]"
-        return json.dumps(value, ensure_ascii=draw(BOOLEANS))
-
-    def joined(parts: list[str]) -> str:
-        if not parts:
-            return blank()
-        return ",".join(parts) + (f",{blank()}" if draw(BOOLEANS) else "")
-
-    document = draw(values)
-    plain = draw(st.sampled_from([None, 2, 4, "\t"]))
-    if draw(BOOLEANS):
-        return json.dumps(document, indent=plain)
-    return f"{blank()}{write(document)}{blank()}"
+def merged(document: Any, entry: ClientEntry, *, force: bool = False) -> dict[str, Any]:
+    """Add an entry to a document."""
+    text = merge(json.dumps(document).encode(), entry, force=force)
+    assert text is not None
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
-def comments_of(text: str) -> list[str]:
-    """Find the comments of a text, in their order."""
-    pieces = re.finditer(r'"(?:[^"\\]|\\.)*"|(//[^\r\n]*|/\*.*?\*/)', text, re.DOTALL)
-    return [piece[1] for piece in pieces if piece[1]]
-
-
-def is_within(old: str, new: str) -> bool:
-    """Tell whether only blanks were removed from a text."""
-    rest = iter(new)
-    return all(character in rest for character in old if not character.isspace())
-
-
-def plain(text: str) -> dict[str, Any]:
-    """Parse a document."""
-    return JsonDocument(text).value
-
-
-@given(texts())
-def test_nothing_is_lost(text: str) -> None:
-    """All values and comments stay, in their order; the server is added."""
-    old = plain(text)
-    new_text = merge(text, ENTRY)
-    new = plain(new_text)
+@given(DOCUMENTS)
+def test_nothing_is_lost(old: dict[str, Any]) -> None:
+    """All values stay, in their order; the server is added."""
+    new = merged(old, ENTRY)
     assert new["mcpServers"].pop("greeter") == SERVER
     if "mcpServers" not in old:
         assert new.pop("mcpServers") == {}
     assert json.dumps(new) == json.dumps(old)
-    assert comments_of(new_text) == comments_of(text)
-    assert is_within(text, new_text)
 
 
-@given(texts())
-def test_inputs_are_added(text: str) -> None:
+@given(DOCUMENTS)
+def test_inputs_are_added(old: dict[str, Any]) -> None:
     """Values that a client asks for are added to those that it asks for already."""
-    old = plain(text)
-    new_text = merge(text, ASKING)
-    new = plain(new_text)
-    assert new["inputs"] == [*ASKING.inputs, *old.get("inputs", [])]
+    new = merged(old, ASKING)
+    assert json.dumps(new["inputs"]) == json.dumps([*old.get("inputs", []), *ASKING.inputs])
     assert new["servers"]["greeter"] == ASKING.server
-    assert comments_of(new_text) == comments_of(text)
-    assert is_within(text, new_text)
 
 
-@given(texts(), st.booleans())
-def test_again_changes_nothing(text: str, force: bool) -> None:
+@given(DOCUMENTS, st.booleans())
+def test_again_changes_nothing(old: dict[str, Any], force: bool) -> None:
     """An entry that is already there is not written a second time."""
-    once = merge(text, ASKING)
-    assert merge(once, ASKING, force=force) == once
+    assert merge(json.dumps(merged(old, ASKING)).encode(), ASKING, force=force) is None
 
 
-@given(texts())
-def test_another_server_is_replaced_alone(text: str) -> None:
+@given(DOCUMENTS)
+def test_another_server_is_replaced_alone(document: dict[str, Any]) -> None:
     """Only the entry of that name is replaced; keys that its user added stay."""
-    theirs = {"command": "other", "disabled": True}
-    before = merge(text, ClientEntry("mcpServers", "greeter", theirs))
+    old = merged(document, ClientEntry("mcpServers", "greeter", {"command": "other", "disabled": True}))
     with pytest.raises(ConfigurationError, match="different server 'greeter'"):
-        merge(before, ENTRY)
-    after = merge(before, ENTRY, force=True)
-    old, new = plain(before), plain(after)
+        merged(old, ENTRY)
+    new = merged(old, ENTRY, force=True)
     assert new["mcpServers"]["greeter"] == {**SERVER, "disabled": True}
     old["mcpServers"]["greeter"] = new["mcpServers"]["greeter"]
     assert json.dumps(new) == json.dumps(old)
-    assert comments_of(after) == comments_of(before)
-
-
-@given(st.dictionaries(KEYS, VALUES), st.sampled_from([None, 0, 3, "\t"]))
-def test_plain_json_is_parsed(value: dict[str, Any], indent: int | str | None) -> None:
-    """JSON without comments has its usual meaning."""
-    text = json.dumps(value, indent=indent)
-    assert json.dumps(plain(text)) == json.dumps(json.loads(text))
-
-
-@given(st.text(st.sampled_from("{}[]:,\"\\ \n/*0123456789.-+eEtruefalsn'u"), max_size=30))
-def test_what_is_not_json_is_refused(text: str) -> None:
-    """Texts without comments and trailing commas are parsed exactly if `json` parses them."""
-    text = f'{{"a": {text}}}'
-    try:
-        found = plain(text)
-    except InvalidConfigFile:
-        found = None
-    try:
-        expected = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
-    except ValueError:
-        assert found is None or "/" in text or re.search(r",\s*[\]}]", text)
-    else:
-        assert found == expected
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("twice")
-    return dict(pairs)
 
 
 @pytest.mark.parametrize(
@@ -192,14 +92,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     [
         ("{", "line 1 column 2"),
         ('{"a": 1\n "b": 2}', "line 2 column 2"),
-        ("{'a': 1}", "line 1 column 2"),
         ('{"a": 1} {', "line 1 column 10"),
-        ('{"a": /* }', "line 1 column 7"),
-        ('{"a": "\n"}', "line 1 column 8"),
-        ('{"a": "// \n"}', "line 1 column 11"),
-        ('{"a": [,]}', "line 1 column 8"),
-        ('{"a": [1,,]}', "line 1 column 10"),
+        ('{"a": 1} // mine', "it is not JSON, or has comments"),
+        ('{"a": 1, /* mine */ "b": 2}', "it is not JSON, or has comments"),
+        ('{"a": [1,]}', "it is not JSON, or has comments"),
         ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": 1e999}', "it is not JSON"),
+        ('{"a": "\\ud800"}', "it is not UTF-8"),
         ('{"a": 1, "a": 2}', 'the key "a" occurs twice in one object'),
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested too deeply"),
         ('{"a": ' + "9" * 5000 + "}", "limit"),
@@ -210,35 +109,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     ],
 )
 def test_invalid_files_are_refused(text: str, problem: str) -> None:
-    """A file that is not JSON, or cannot hold the entry, is refused with the place or the reason."""
+    """A file with comments, or one that is not JSON or cannot hold the entry, is refused with the reason."""
     with pytest.raises(InvalidConfigFile, match=problem):
-        merge(text, ASKING if '"servers"' in text else ENTRY)
+        merge(text.encode(), ASKING if '"servers"' in text else ENTRY)
 
 
-def test_style_is_kept() -> None:
-    """A new entry has the indentation and line ends of the file; comments stay on their lines."""
-    before = '{\r\n\t// mine\r\n\t"mcpServers": {\r\n\t\t"a": {}, // first\r\n\t},\r\n\t"z": 1\r\n}\r\n'
-    after = merge(before, ClientEntry("mcpServers", "b", {"command": "x"}))
-    assert after == before.replace('": {\r\n', '": {\r\n\t\t"b": {\r\n\t\t\t"command": "x"\r\n\t\t},\r\n', 1)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("", '{\n  "mcpServers": {\n    "b": {\n      "url": "x"\n    }\n  }\n}\n'),
-        ("\ufeff{}", '\ufeff{\n  "mcpServers": {\n    "b": {\n      "url": "x"\n    }\n  }\n}'),
-        ('{"a":1}', '{"mcpServers": {"b": {"url": "x"}}, "a":1}'),
-        ('{"mcpServers": {}}', '{"mcpServers": {"b": {"url": "x"}}}'),
-        (
-            '{\n    "mcpServers": { }\n}\n',
-            '{\n    "mcpServers": {\n        "b": {\n            "url": "x"\n        }\n    }\n}\n',
-        ),
-        (
-            '{"mcpServers": {"a": {} // last\n}}',
-            '{"mcpServers": {\n  "b": {\n    "url": "x"\n  },\n  "a": {} // last\n}}',
-        ),
-    ],
-)
-def test_small_files(before: str, after: str) -> None:
-    """Empty files, files on one line and files with a byte order mark keep their form."""
-    assert merge(before, ClientEntry("mcpServers", "b", {"url": "x"})) == after
+def test_a_byte_order_mark_is_no_mistake() -> None:
+    """Editors on Windows may write one."""
+    assert merge(b"\xef\xbb\xbf{}", ENTRY) is not None

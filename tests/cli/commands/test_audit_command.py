@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from axolotl_cli.commands.audit import audit
-from axolotl_core.errors import ConfigurationError
+from axolotl_cli.app import app
 from tests.cli.conftest import Answer
 from tests.support.audited_calls import record, store_at, write_log
 
@@ -15,7 +14,7 @@ KEY = "a key that nobody guesses"
 
 
 def run(*words: str | Path) -> Answer:
-    result = CliRunner().invoke(audit, [str(word) for word in words], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["audit", *map(str, words)], catch_exceptions=False)
     return Answer(result.exit_code, result.stdout, result.stderr)
 
 
@@ -85,16 +84,14 @@ def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(log, 1, KEY)
     key_file = log.with_name("key")
     key_file.write_text(f"{KEY}\n")
-    with pytest.raises(ConfigurationError, match="--key-file"):
-        run("verify", log)
+    assert "--key-file" in run("verify", log).stderr
     assert run("verify", log, "--key-file", key_file).code == 0
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", str(key_file))
     assert run("verify", log).code == 0
     monkeypatch.delenv("AXOLOTL_AUDIT__KEY_FILE")
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", KEY)
     assert run("verify", log).code == 0
-    with pytest.raises(ConfigurationError, match="The key file: there is no such file"):
-        run("verify", log, "--key-file", log.with_name("absent"))
+    assert "The key file: there is no such file" in run("verify", log, "--key-file", log.with_name("absent")).stderr
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "another key, as long")
     assert run("verify", log).code == 1
 
@@ -214,5 +211,5 @@ def test_verify_with_the_configured_key(log: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_log_that_is_not_there(log: Path) -> None:
     """A log that cannot be read is a different error than a changed one."""
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        run("verify", log)
+    answer = run("verify", log)
+    assert (answer.code, "cannot be read" in answer.stderr) == (2, True)

@@ -151,7 +151,7 @@ class Container(containers.DeclarativeContainer):
 
 
 def test_tracebacks_show_user_code(processes: Processes, tmp_path: Path) -> None:
-    """A failed call shows the frames of the user's files only, also of the cause; --traceback shows all."""
+    """A failed call shows the frames of the user's files only, also of the cause; log level debug shows all."""
     (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
     code, stdout, stderr = processes.run("call", "failing.py", "boom", "text=x", directory=tmp_path)
     assert (code, stdout) == (1, "")
@@ -160,8 +160,9 @@ def test_tracebacks_show_user_code(processes: Processes, tmp_path: Path) -> None
     assert all(str(tmp_path / "failing.py") in line for line in files)
     assert "JSONDecodeError: Expecting value" in stderr
     assert "LookupError: no such text" in stderr
-    assert "frames of libraries are not shown; axolotl call --traceback shows all)" in stderr
-    _, _, whole = processes.run("call", "failing.py", "boom", "text=x", "--traceback", directory=tmp_path)
+    assert "frames of libraries are not shown; log level debug shows all)" in stderr
+    words = ("call", "failing.py", "boom", "text=x")
+    _, _, whole = processes.run(*words, directory=tmp_path, AXOLOTL_LOG_LEVEL="debug")
     assert "feature_method.py" in whole
     assert "decoder.py" in whole
     assert "not shown" not in whole

@@ -136,9 +136,6 @@ def test_no_health_report(cli: CommandLine, stranger: str) -> None:
     assert "the status is 200; are the health routes enabled?" in answer.stderr
 
 
-NO_ROUTE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-
-
 class Trickling(BaseRequestHandler):
     """A server that sends a part of a response, then a byte at a time until its client has left."""
 
@@ -149,8 +146,6 @@ class Trickling(BaseRequestHandler):
             request = self.request.recv(65536)
             if request.startswith(b"GET"):
                 self.request.sendall(self.begin)
-                if self.begin == NO_ROUTE:
-                    return
             while not self.server.left.wait(0.01):  # type: ignore[attr-defined]
                 self.request.sendall(b"x")
         self.server.left.set()  # type: ignore[attr-defined]
@@ -187,14 +182,6 @@ def test_a_server_that_sends_a_byte_at_a_time(cli: CommandLine, begin: bytes) ->
         assert left.wait(PATIENCE_SECONDS)
     assert answer.code == 3
     assert answer.stderr == f"Error: No health report from {url}/readyz: no answer within 0.2 seconds\n"
-
-
-def test_a_slow_answer_over_mcp(cli: CommandLine) -> None:
-    """The deadline includes the question over MCP to a server without health routes."""
-    with trickling(NO_ROUTE) as (url, _):
-        answer = cli("health", "--url", url, "--timeout", "1")
-    assert answer.code == 3
-    assert f"{url} gave no answer in time" in answer.stderr
 
 
 def test_a_name_that_is_not_resolved(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

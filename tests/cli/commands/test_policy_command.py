@@ -67,6 +67,7 @@ SETTINGS = """
     who = { scopes = ["beginner"] }
     what = { tags = ["money"] }
 """
+CLERK = '{"subject": "ada", "roles": ["clerk"], "tenant": "acme"}'
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def explain(cli: CommandLine, *words: str) -> tuple[int, Any]:
 
 def test_allowed(policy: CommandLine) -> None:
     """The deciding rule is named, the others with the reason why they do not match; the exit code is 0."""
-    answer = policy("policy", "explain", "--as", "ada", "--role", "clerk", "--tenant", "acme", "REFUND")
+    answer = policy("policy", "explain", "--as", CLERK, "REFUND")
     lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
     assert answer.code == 0
     assert lines[0] == "ada may use the tool refund"
@@ -109,7 +110,7 @@ def test_denied(policy: CommandLine) -> None:
 
 def test_json(policy: CommandLine) -> None:
     """The JSON has everything."""
-    code, verdict = explain(policy, "--as", "bob", "--scope", "beginner", "--scope", "b", "refund")
+    code, verdict = explain(policy, "--as", '{"subject": "bob", "scopes": ["beginner", "b"]}', "refund")
     assert code == 1
     assert verdict["principal"] == {"subject": "bob", "tenant": None, "scopes": ["b", "beginner"], "roles": []}
     assert (verdict["allowed"], verdict["rule"]) == (False, "no money for beginners")
@@ -125,20 +126,20 @@ def test_json(policy: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "rule"),
     [
-        (["--role", "clerk", "--tenant", "acme", "unlock"], 1, "scopes of the tool"),
-        (["--role", "clerk", "--tenant", "acme", "--scope", "vault", "--scope", "keys", "unlock"], 0, "clerks"),
-        (["greet", "--kind", "prompt"], 1, "default"),
-        (["greet"], 1, "default"),
-        (["files"], 1, "default"),
-        (["files://a"], 1, "default"),
-        (["--role", "clerk", "--tenant", "acme", "greet", "--kind", "prompt"], 0, "clerks"),
-        (["files://a", "--kind", "resource"], 1, "default"),
-        (["files://{name}", "--kind", "resource"], 1, "default"),
+        (["--as", CLERK, "unlock"], 1, "scopes of the tool"),
+        (["--as", CLERK.replace("}", ', "scopes": ["vault", "keys"]}'), "unlock"], 0, "clerks"),
+        (["--as", "ada", "greet", "--kind", "prompt"], 1, "default"),
+        (["--as", "ada", "greet"], 1, "default"),
+        (["--as", "ada", "files"], 1, "default"),
+        (["--as", "ada", "files://a"], 1, "default"),
+        (["--as", CLERK, "greet", "--kind", "prompt"], 0, "clerks"),
+        (["--as", "ada", "files://a", "--kind", "resource"], 1, "default"),
+        (["--as", "ada", "files://{name}", "--kind", "resource"], 1, "default"),
     ],
 )
 def test_what_decides(words: list[str], code: int, rule: str, policy: CommandLine) -> None:
     """Scopes, rules and the default can decide, on tools, prompts and resources."""
-    ended, verdict = explain(policy, "--as", "ada", *words)
+    ended, verdict = explain(policy, *words)
     assert (ended, verdict["rule"]) == (code, rule)
 
 

@@ -46,11 +46,10 @@ def test_list_and_inspect(cli: CommandLine) -> None:
 
 
 def test_check(cli: CommandLine) -> None:
-    """Broken links, equal names and allowed-tools are warnings; what clients refuse is an error."""
+    """Equal names and allowed-tools are warnings; what clients refuse is an error."""
     write_skills(cli)
     cli.write("skills/office/letters/SKILL.md", "---\nname: letters\ndescription: Write more.\n---\n")
     assert messages(cli) == [
-        "Skill 'skill://letters/SKILL.md' links to 'missing.md#part', which is not one of its files",
         "Skill 'skill://letters/SKILL.md' has allowed-tools, which hosts ignore in skills of a server",
         "Skill 'skill://office/letters/SKILL.md' has the same name as 'skill://letters/SKILL.md': hosts show both as "
         "'letters'",

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from axolotl_cli.app import app
-from axolotl_cli.arguments import VARIABLES
+from axolotl_cli.options import VARIABLES
 from tests.support.processes import Processes
 
 pytestmark = pytest.mark.slow

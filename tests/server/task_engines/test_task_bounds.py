@@ -135,7 +135,7 @@ async def test_a_refused_task_leaves_nothing(tmp_path: Path) -> None:
             with pytest.raises(Overloaded, match="one caller may have 1 open"):
                 await engine.submit(task_of())
     with closing(sqlite3.connect(tmp_path / "tasks.db")) as database:
-        assert database.execute("select (select count(*) from jobs), count(*) from tasks").fetchall() == [(1, 1)]
+        assert database.execute("select count(*) from tasks").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("kind", ENGINES)

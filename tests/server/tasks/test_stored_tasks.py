@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
-from pgqueuer.core.qm import QueueManager
 from pydantic import BaseModel
 
 from axolotl_core import Principal, ToolContext, tool
 from axolotl_core.task_engine import TaskChange, TasksUnavailable
 from axolotl_server import ServerHost
+from axolotl_server.task_engines.postgres_tasks import PostgresTasks
+from axolotl_server.task_engines.sqlite_tasks import SqliteTasks
 from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from axolotl_server.tasks import task_service
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
@@ -324,15 +326,16 @@ async def test_a_queue_that_fails_is_read_again(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An unexpected error of the queue is logged, and later tasks run."""
-    failures, fetch = [RuntimeError("a surprise")], QueueManager.fetch_jobs
+    failures, kind = [RuntimeError("a surprise")], PostgresTasks if url.startswith("postgres") else SqliteTasks
+    make = kind.worker
 
-    async def fail_first(queue: QueueManager, *arguments: Any) -> AsyncIterator[Any]:
+    def fail_first(self: Any, *arguments: Any) -> Any:
+        worker = make(self, *arguments)
         if failures:
-            raise failures.pop()
-        async for job in fetch(queue, *arguments):
-            yield job
+            monkeypatch.setattr(worker, "work", AsyncMock(side_effect=failures.pop()))
+        return worker
 
-    monkeypatch.setattr(QueueManager, "fetch_jobs", fail_first)
+    monkeypatch.setattr(kind, "worker", fail_first)
     monkeypatch.setattr(task_service, "_RETRY_SECONDS", 0.01)
     async with replica(url) as server:
         peer = await DirectedPeer.connect(server, ADA)
@@ -414,9 +417,8 @@ async def test_an_approval_cannot_be_put_back(tmp_path: Path) -> None:
 
 async def put_back(store: sqlite3.Connection, engine: StoredTaskEngine, task: Any, kept: Any, run: int) -> None:
     """Restore a task and an answer as they were, to be run next."""
-    await until(lambda: store.execute("select count(*) from jobs").fetchone() == (0,))
     store.execute(f"insert or replace into tasks values ({', '.join('?' * len(task))})", task)
-    store.execute("update tasks set state = 'queued', run = ?", (run,))
+    store.execute("update tasks set state = 'queued', run = ?, due_at = 0", (run,))
     store.execute("insert or replace into kept values (?, ?, ?, ?)", kept)
     await engine.tidy()
 

@@ -14,7 +14,7 @@ from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, T
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.task_engines import sqlite_thread
 from axolotl_server.task_engines.assembly import make_database
-from axolotl_server.task_engines.run_statements import TakenJob
+from axolotl_server.task_engines.postgres_worker import PostgresStatements, TakenJob
 from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from axolotl_server.task_engines.task_statements import Operation
 from tests.support.servers.serving import PATIENCE_SECONDS, until
@@ -29,6 +29,14 @@ LONG_LEASE: Mapping[str, Any] = {"lease_seconds": 30.0}
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of an empty store."""
     with store_of(request.param) as place:
+        assert place is not None
+        yield place
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    """The URL of an empty store in Postgres, where places in the queue are not the tasks themselves."""
+    with store_of("postgres") as place:
         assert place is not None
         yield place
 
@@ -51,7 +59,7 @@ async def forget_workers(url: str) -> None:
     await asyncio.to_thread(
         change_store,
         url,
-        "update jobs set heartbeat = 0 where status = 'picked'",
+        "update tasks set due_at = 0 where state = 'running'",
         "update axolotl.queue set heartbeat = 'epoch' where status = 'picked'",
     )
 
@@ -111,21 +119,37 @@ async def test_a_limit_holds_for_all_workers(url: str) -> None:
 
 
 async def test_a_lost_worker_is_replaced(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The task of a worker that gives no sign of life runs again; the old run is stopped and writes nothing."""
-    old, new = Gate(), Gate()
+    """The task of a worker that gives no sign of life runs again, also if its tool has a limit.
+
+    The old run is stopped and writes nothing.
+    """
+    old, new, tools = Gate(), Gate(), {"render": 1}
     new.release.set()
-    async with opened("", old, place=url, **LONG_LEASE) as zombie:
+    async with opened("", old, place=url, tools=tools, **LONG_LEASE) as zombie:
         task = await zombie.submit(task_of())
         await until(lambda: old.running == 1)
         await zombie.end_work()
         await forget_workers(url)
-        async with opened("", new, place=url, **LONG_LEASE) as engine:
+        async with opened("", new, place=url, tools=tools, **LONG_LEASE) as engine:
             record = await ended(engine, task.id)
             assert (record.status, record.run) == ("completed", 2)
         taken_over = f"task {task.id} of tool render is taken over, as run 2: the worker that ran it is gone"
         assert caplog.messages.count(taken_over) == 1
         await until(lambda: bool(old.writes))
         assert (old.reasons, old.writes) in (([CancelReason.LOST], [False]), ([CancelReason.CLIENT], [False]))
+
+
+async def test_a_run_keeps_its_task(tmp_path: Path) -> None:
+    """A worker postpones again and again when others may take over what it runs."""
+    gate = Gate()
+    async with opened("", gate, place=f"sqlite:///{tmp_path}/tasks.db", lease_seconds=3.0) as engine:
+        await engine.submit(task_of())
+        await until(lambda: gate.running == 1)
+        with closing(sqlite3.connect(tmp_path / "tasks.db")) as store:
+            due = "select due_at from tasks where state = 'running' and run = 1"
+            [first] = store.execute(due).fetchone()
+            await until(lambda: store.execute(due).fetchone()[0] > first)
+        gate.release.set()
 
 
 async def test_a_task_that_must_not_restart_fails(url: str) -> None:
@@ -280,19 +304,21 @@ async def test_a_run_is_parked_although_the_reply_is_lost(url: str, monkeypatch:
     assert parks == [True, True]
 
 
-async def test_a_job_that_another_worker_has_begins_nothing(url: str) -> None:
+async def test_a_job_that_another_worker_has_begins_nothing(postgres: str) -> None:
     """A worker that was paused before it could begin a task does not disturb the one that has taken its place."""
     gate = Gate()
-    settings = ServerSettings.model_validate({"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}})
+    settings = ServerSettings.model_validate({"tasks": {"url": postgres}, "protocol": {"state_keys": [KEY]}})
     database = make_database(settings)
     await database.open(print)
-    async with opened("", gate, place=url, works=False) as engine:
+    statements = database.statements
+    assert isinstance(statements, PostgresStatements)
+    async with opened("", gate, place=postgres, works=False) as engine:
         task = await engine.submit(task_of())
         paused = TakenJob(1, "the worker that had the job before", "render")
-        assert await database.execute(database.statements.begin_first(task.id, paused)) is None
+        assert await database.execute(statements.begin_first(task.id, paused)) is None
         engine.begin_work()
         await until(lambda: gate.running == 1)
-        assert await database.execute(database.statements.begin(task.id, paused)) is None
+        assert await database.execute(statements.begin_next(task.id, paused)) is None
         gate.release.set()
         assert (await ended(engine, task.id)).run == 1
     await database.close()
@@ -307,53 +333,59 @@ async def until_asked(engine: OpenEngine, task_id: str) -> None:
             await asyncio.sleep(0.005)  # sleeps: the store has no event for a question
 
 
-async def test_a_task_without_a_job_is_found(url: str) -> None:
+async def test_a_task_without_a_job_is_found(postgres: str) -> None:
     """A task that has lost its place in the queue gets a new one."""
     gate = Gate()
     gate.release.set()
-    async with opened("", gate, place=url, works=False) as engine:
+    async with opened("", gate, place=postgres, works=False) as engine:
         task = await engine.submit(task_of())
-        await asyncio.to_thread(change_store, url, "delete from jobs", "delete from axolotl.queue")
+        await asyncio.to_thread(change_store, postgres, "", "delete from axolotl.queue")
         await engine.tidy()
         engine.begin_work()
         assert (await ended(engine, task.id)).status == "completed"
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "is_dropped"),
-    [("created", "'soon'", False), ("payload", "'text'", True), ("attempts", "'many'", True)],
+    ("column", "value", "status"),
+    [
+        ("due_at", "'soon'", "working"),
+        ("call", "'text'", "failed"),
+        ("owner", "'ada'", "working"),
+        ("expires_at", "'never'", "failed"),
+        ("run", "'many'", "completed"),
+    ],
 )
-async def test_rows_that_are_no_jobs(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, column: str, value: str, is_dropped: bool
+async def test_rows_with_wrong_types(
+    tmp_path: Path, column: str, value: str, status: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rows with values of wrong types delay no other task, and theirs get a new place in the queue."""
+    """Rows with values of wrong types delay no other task; those that cannot run fail, if that can be stored."""
     gate = Gate()
     gate.release.set()
     url = f"sqlite:///{tmp_path}/tasks.db"
     async with opened("", gate, place=url, works=False, **LONG_LEASE) as engine:
         tasks = [await engine.submit(task_of()) for _ in range(4)]
-        change_store(url, f"update jobs set {column} = {value} where id <= 3", "")
+        change_store(url, f"update tasks set {column} = {value} where number <= 3", "")
         engine.begin_work()
         assert (await ended(engine, tasks[3].id)).status == "completed"
-        await engine.tidy()
-        for task in tasks:
-            assert (await ended(engine, task.id)).status == "completed"
-    assert caplog.text.count("of the queue of tasks is deleted") == 3 * is_dropped
+        assert "taking tasks from the queue failed" not in caplog.text
+        with closing(sqlite3.connect(tmp_path / "tasks.db")) as store:
+            await until(
+                lambda: store.execute("select distinct status from tasks where number <= 3").fetchall() == [(status,)]
+            )
 
 
-async def test_a_job_of_another_tool_begins_nothing(url: str) -> None:
+async def test_a_job_of_another_tool_begins_nothing(postgres: str) -> None:
     """A task whose place in the queue was given to another tool runs only where its own tool is."""
     gate, other = Gate(), Gate()
     gate.release.set()
     other.release.set()
-    async with opened("", gate, place=url, works=False, tools={"render": 0}) as engine:
+    async with opened("", gate, place=postgres, works=False, tools={"render": 0}) as engine:
         moved = await engine.submit(task_of("cut"))
-        move = "set entrypoint = 'render'"
-        await asyncio.to_thread(change_store, url, f"update jobs {move}", f"update axolotl.queue {move}")
+        await asyncio.to_thread(change_store, postgres, "", "update axolotl.queue set entrypoint = 'render'")
         task = await engine.submit(task_of())
         engine.begin_work()
         assert (await ended(engine, task.id)).status == "completed"
-        async with opened("", other, place=url, tools={"cut": 0}):
+        async with opened("", other, place=postgres, tools={"cut": 0}):
             assert (await ended(engine, moved.id)).status == "completed"
         assert (engine.runs, other.most) == (1, 1)
 

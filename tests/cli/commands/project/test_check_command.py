@@ -151,38 +151,56 @@ def test_fine(cli: CommandLine) -> None:
     )
 
 
-def test_all_errors_at_once(cli: CommandLine) -> None:
-    """Errors of every step are in one report."""
-    cli.write("wrong_tools.py", dedent(WRONG))
-    code, report = check(cli, "wrong_tools", "--toolset", "absent")
-    found = messages(report, "error")
+def errors_of(cli: CommandLine, source: str, *words: str) -> list[str]:
+    """Check some code, and return the beginnings of its errors."""
+    name = f"code_{len([*cli.directory.glob('code_*')])}"  # Python imports each module once
+    cli.write(f"{name}.py", source)
+    code, report = check(cli, name, *words)
     assert (code, report["ok"]) == (2, False)
-    assert [text.split(":")[0] for text in found] == [
-        "Setting limits.threads",
-        "There is no tool set 'absent'; available",
-        "Unnamed (wrong_tools.py",
+    return [text.partition(":")[0].replace(name, "code") for text in messages(report, "error")]
+
+
+def test_all_errors_of_a_step(cli: CommandLine) -> None:
+    """All errors of the settings are in one report, then all of the roles, then all of the definitions."""
+    text = dedent(WRONG)
+    assert errors_of(cli, text) == ["Setting limits.threads"]
+    text = text.replace('"threads": 0', '"threads": 1')
+    assert errors_of(cli, text, "--toolset", "absent") == ["There is no tool set 'absent'; available"]
+    assert errors_of(cli, text) == [
+        "Unnamed (code.py",
         "5 is not a tool",
         "Two tools have the same name",
         "The role layers contains str, which is not an ILayer",
-        "Tool 'header', argument 'n'",
     ]
+    text = text.replace('layers = providers.List(providers.Object("no layer"))', "")
+    assert errors_of(
+        cli, text.replace("(First, Second, Unnamed, BadHeader)), providers.Object(5)", "(BadHeader,))")
+    ) == ["Tool 'header', argument 'n'"]
 
 
 def test_every_kind(cli: CommandLine) -> None:
     """Prompts, resources, templates, extensions, pages and keys are checked like tools."""
-    cli.write("features.py", dedent(FEATURES))
-    code, report = check(cli, "features")
-    assert code == 2
-    assert [text.partition(":")[0] for text in messages(report, "error")] == [
-        "Nameless (features.py",
+    text = dedent(FEATURES)
+    assert errors_of(cli, text) == [
+        "Nameless (code.py",
         "5 is not a prompt",
         "Placeless has the URI 'nowhere'",
         "Resource template 'misfits",
         "Receipts has the identifier 'receipts'",
         "Two resources have the same name",
-        "Setting protocol.state_keys.0",
-        "Tool 'show' names the page 'ui",
     ]
+    for wrong in (
+        ", providers.Singleton(Nameless), providers.Object(5)",
+        ", providers.Object(config),\n        providers.Singleton(Placeless), providers.Singleton(Misfit)",
+        "\n    extensions = providers.List(providers.Singleton(Receipts))",
+    ):
+        assert wrong in text
+        text = text.replace(wrong, "")
+    assert errors_of(cli, text) == ["Setting protocol.state_keys.0"]
+    text = text.replace('"too short"', "")
+    assert errors_of(cli, text) == ["Tool 'show' names the page 'ui"]
+    cli.write("features.py", text.replace('app="ui://absent"', ""))
+    report = check(cli, "features")[1]
     assert messages(report, "warning") == [
         "Prompt 'bare' has no description: users will not know what it is for",
         "Prompt 'bare' does not describe its argument 'word'",
@@ -191,20 +209,21 @@ def test_every_kind(cli: CommandLine) -> None:
         "Resource 'config://app' is a plain function on the event loop: it blocks all other calls while it runs",
         "Resource 'users://{name}' has no description: clients will not know what it contains",
     ]
-
-
-def test_features_of_findings(cli: CommandLine) -> None:
-    """A finding names its tool, prompt or resource."""
-    cli.write("features.py", dedent(FEATURES))
-    findings = check(cli, "features")[1]["findings"]
-    about = [{key: value for key, value in one.items() if key not in ("message", "severity")} for one in findings]
-    assert about[-4:] == [
-        {"tool": None, "prompt": "bare"},
-        {"tool": None, "resource": "config://app"},
-        {"tool": None, "resource": "config://app"},
-        {"tool": None, "resource": "users://{name}"},
+    about = [{key: one[key] for key in one if key not in ("message", "severity", "tool")} for one in report["findings"]]
+    assert about == [
+        *[{"prompt": "bare"}] * 3,
+        *[{"resource": "config://app"}] * 2,
+        {"resource": "users://{name}"},
     ]
-    assert {"tool": "show"} in about
+
+
+def test_code_that_fails(cli: CommandLine) -> None:
+    """An error that nothing explains is a finding too."""
+    source = WRONG.replace('name = "same"', "name = property(lambda tool: 1 / 0)").replace(
+        '"threads": 0', '"threads": 1'
+    )
+    [error] = errors_of(cli, dedent(source))
+    assert error == "The start failed"
 
 
 def test_everything_fine(cli: CommandLine) -> None:
