@@ -71,7 +71,7 @@ def _url_in_settings(files: FileOptions) -> str:
         raise ConfigurationError("http.port is 0, so the port is not known: name the server with --url")
     if not settings.health.enabled:
         raise ConfigurationError("health.enabled is false: name another route with --url")
-    return address_of(settings.http, settings.http.port) + DEFAULT_PATH
+    return address_of(settings.http, settings.http.port) + _DEFAULT_PATH
 
 
 def _parsed(url: str) -> SplitResult:
