@@ -19,6 +19,7 @@ from axolotl_server.configuration.loading import load_with_origins
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.role_resolution import resolve_settings
+from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ async def serving(
     However stuck the server is, after a signal the process ends within the time that calls and closing have together.
     """
     await host.start()
-    shutdown_seconds = drain_seconds(host.settings) + host.settings.limits.close_seconds
+    shutdown_seconds = drain_seconds(host.settings) + CLOSE_SECONDS
     exit_within = start_exit_timer()
 
     def on_signal(times: int) -> None:

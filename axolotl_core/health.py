@@ -48,7 +48,7 @@ class HealthStatus(msgspec.Struct, frozen=True):
 class IHealthCheck(ABC):
     """Checks one dependency of the server, such as a database or a model that must be loaded.
 
-    A check never runs twice at the same time, and its result is cached for `health.cache_seconds`. So frequent probes
+    A check never runs twice at the same time, and its result is cached for a second. So frequent probes
     do not put load on the dependency.
     """
 

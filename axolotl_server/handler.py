@@ -110,11 +110,8 @@ class DefaultHandler:
         inflight: InFlight,
         subscriptions: Subscriptions,
         observers: Sequence[IObserver] = (),
-        *,
-        max_json_values: int = MAX_VALUES,
     ) -> None:
         self._eras = eras
-        self._max_values = max_json_values
         self._observers = observers
         self.inflight = inflight
         self.subscriptions = subscriptions
@@ -124,7 +121,7 @@ class DefaultHandler:
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle a message and return the reply; None if there is none."""
         try:
-            head = read_head(data, self._max_values)
+            head = read_head(data, MAX_VALUES)
         except Irregular:
             return await self._handle_irregular(data, exchange)
         except ProtocolError as error:
@@ -177,7 +174,7 @@ class DefaultHandler:
         Where access is restricted, a message without a principal is ignored.
         """
         with suppress(ProtocolError):
-            message = diagnose(data, self._max_values).message
+            message = diagnose(data, MAX_VALUES).message
             if isinstance(message, dict) and "method" not in message:
                 await self._deliver_answer(message, connection, principal)
             else:
@@ -256,7 +253,7 @@ class DefaultHandler:
         """Handle JSON that is not a plain request: a batch, a response of the client, or a mistake."""
         request_id: RequestId | None = None
         try:
-            message, problem = diagnose(data, self._max_values)
+            message, problem = diagnose(data, MAX_VALUES)
             if isinstance(message, list) and problem is None:
                 return await self._handle_batch(data, exchange)
             if not isinstance(message, dict):

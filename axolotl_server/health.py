@@ -16,7 +16,7 @@ from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.lifecycle.watchdog import Watchdog
-from axolotl_server.settings.transports import HealthSettings
+from axolotl_server.settings.transports import HEALTH_PATH, LIVE_PATH, READY_PATH, STARTUP_PATH, HealthSettings
 
 if TYPE_CHECKING:
     from axolotl_server.audit.trail import AuditTrail
@@ -68,6 +68,8 @@ class HealthReport(msgspec.Struct, frozen=True):
         return encode({"status": self.state, **self.details, "checks": checks})
 
 
+_CACHE_SECONDS: Final = 1.0
+"""How long the result of a check is cached."""
 _log: Final = logging.getLogger("axolotl")
 
 
@@ -303,7 +305,7 @@ def make_health(host: "ServerHost") -> Health:
     """Make the health of a started server."""
     builtin = BuiltinChecks(host.stop_signal, host.handler.inflight, host.watchdog)
     own = () if host.assembly.audit is None else (AuditCheck(host.assembly.audit.trail),)
-    return Health(builtin, (*own, *_store_checks(host), *host.roles.health_checks), host.settings.health.cache_seconds)
+    return Health(builtin, (*own, *_store_checks(host), *host.roles.health_checks), _CACHE_SECONDS)
 
 
 async def _run_all(runners: Sequence[CheckRunner]) -> tuple[CheckResult, ...]:
@@ -317,22 +319,18 @@ _ALLOW: Final = (b"allow", b"GET, HEAD")
 
 
 def health_routes(health: Health, settings: HealthSettings) -> dict[str, Route]:
-    """Make the routes by their paths; a path that is not set has no route."""
+    """Make the routes by their paths."""
 
     async def liveness() -> HealthReport:
         return health.liveness()
 
     reports: dict[str, _MakeReport] = {
-        settings.live_path: liveness,
-        settings.ready_path: health.readiness,
-        settings.startup_path: health.startup,
-        settings.path: health.everything,
+        LIVE_PATH: liveness,
+        READY_PATH: health.readiness,
+        STARTUP_PATH: health.startup,
+        HEALTH_PATH: health.everything,
     }
-    return {
-        path: Route(_serving(make_report, settings.details), is_open=True)
-        for path, make_report in reports.items()
-        if path
-    }
+    return {path: Route(_serving(make_report, settings.details), is_open=True) for path, make_report in reports.items()}
 
 
 def _serving(make_report: _MakeReport, details: bool) -> ServeRoute:

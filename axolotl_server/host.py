@@ -25,12 +25,11 @@ from axolotl_server.hosting.container_loading import start_resources
 from axolotl_server.hosting.role_mistakes import misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_roles, resolve_settings
 from axolotl_server.hosting.roles import Roles
-from axolotl_server.lifecycle.closing import close_resources
+from axolotl_server.lifecycle.closing import CLOSE_SECONDS, close_resources
 from axolotl_server.lifecycle.log import contain_log_failures
 from axolotl_server.lifecycle.stop_signal import StopSignal
-from axolotl_server.lifecycle.watchdog import Watchdog
+from axolotl_server.lifecycle.watchdog import STALL_SECONDS, Watchdog
 from axolotl_server.methods.subscriptions import Listable, Subscriptions
-from axolotl_server.settings.calls import LimitSettings
 from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings, TelemetrySettings
 
@@ -161,8 +160,7 @@ class ServerHost:
         await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
 
     async def _close_resources(self) -> None:
-        limits = self.settings.limits if hasattr(self, "settings") else LimitSettings()
-        await close_resources(self._container, limits.close_seconds)
+        await close_resources(self._container, CLOSE_SECONDS)
 
     async def __aenter__(self) -> "ServerHost":
         await self.start()
@@ -214,11 +212,9 @@ class ServerHost:
             self._observe(observation)
 
     def _watch_loop(self) -> None:
-        seconds = self.settings.limits.loop_stall_seconds
-        if seconds is not None:
-            self.watchdog = Watchdog(seconds)
-            self.watchdog.start()
-            self._finally("the watchdog", self.watchdog.stop)
+        self.watchdog = Watchdog(STALL_SECONDS)
+        self.watchdog.start()
+        self._finally("the watchdog", self.watchdog.stop)
 
     def _observe(self, observation: "Observation") -> None:
         """Let the metrics read the numbers that the server keeps."""

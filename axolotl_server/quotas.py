@@ -18,6 +18,12 @@ from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 if TYPE_CHECKING:
     from axolotl_server.stores.redis_client import RedisClient
 
+MAX_ENTRIES: Final = 100_000
+"""How many counts are kept in memory. Expired ones are dropped first."""
+STORE_TIMEOUT_SECONDS: Final = 0.25
+"""How long a call waits for the store."""
+_STORE_RETRY_SECONDS: Final = 1.0
+"""How long to wait before a failed store is tried again."""
 _EFFECTS: Final = {"open": "calls let through unchecked", "closed": "calls refused"}
 
 
@@ -106,14 +112,14 @@ def quota_store(settings: QuotaSettings, redis: "RedisClient | None", given: IQu
     if store is None and redis is not None:
         from axolotl_server.stores.redis_quotas import RedisQuotaStore
 
-        store = RedisQuotaStore(redis, timeout_seconds=settings.store_timeout_seconds)
+        store = RedisQuotaStore(redis, timeout_seconds=STORE_TIMEOUT_SECONDS)
     if store is None:
-        return MemoryQuotaStore(settings.max_entries)
+        return MemoryQuotaStore(MAX_ENTRIES)
     return OutageTolerantStore(
         store,
         settings.on_store_failure,
-        timeout_seconds=settings.store_timeout_seconds,
-        retry_seconds=settings.store_retry_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
+        retry_seconds=_STORE_RETRY_SECONDS,
     )
 
 

@@ -47,7 +47,7 @@ def adapted(settings: ServerSettings, transport: TransportName, principal: Princ
         caller = PrincipalSettings(
             subject=principal.subject, tenant=principal.tenant, scopes=principal.scopes, roles=principal.roles
         )
-    stdio = settings.stdio.model_copy(update={**_NO_DRAIN, "principal": caller})
+    stdio = settings.stdio.model_copy(update={"principal": caller})
     return settings.model_copy(update={"stdio": stdio})
 
 
@@ -98,7 +98,7 @@ async def _over_stdio(host: ServerHost, options: ClientOptions) -> AsyncIterator
     their_input, our_output = os.pipe()
     our_input, their_output = os.pipe()
     streams = StandardStreams(their_input, their_output)
-    serving = asyncio.ensure_future(serve_stdio(host.handler, host.settings, streams, host.stop_signal))
+    serving = asyncio.ensure_future(serve_stdio(host.handler, host.settings, streams, host.stop_signal, 0.0))
     reader = asyncio.StreamReader(limits.max_message_bytes, loop)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(our_input, "rb", 0))
     closing = asyncio.StreamReaderProtocol(asyncio.StreamReader())  # knows when the pipe is closed

@@ -110,10 +110,10 @@ def _served(variant: Variant) -> Iterator[_Load]:
         if variant.needs_redis:
             stack.enter_context(redis_server(directory))
         runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
-        # The event loops take turns, and the watchdog would report a waiting one as blocked.
-        settings = {"limits": {"loop_stall_seconds": None}, **variant.settings(directory)}
-        host = ServerHost(variant.container(), flags=settings)
+        host = ServerHost(variant.container(), flags=variant.settings(directory))
         runner.run(host.start())
+        if host.watchdog is not None:
+            host.watchdog.stop()  # the event loops take turns, and it would report a waiting one as blocked
         stack.callback(lambda: runner.run(host.stop()))
         load = _Load(variant, host, runner.get_loop())
         load.measure()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -10,7 +11,7 @@ import msgspec
 from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.authentication.gate import metadata_url
+from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS, metadata_url
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.urls import canonical, is_loopback
 
@@ -117,7 +118,7 @@ class AuthDiagnosis:
                 found = await self._fetcher.get(url)
             except Unavailable:
                 if url == last:
-                    if self._settings.jwks_url is not None or self._settings.jwks_file is not None:
+                    if self._settings.jwks is not None:
                         return None
                     raise
                 continue
@@ -136,10 +137,10 @@ class AuthDiagnosis:
         if settings.hmac_secret is not None:
             return f"a shared secret for {', '.join(settings.signing_algorithms)}"
         metadata = self._metadata.get(issuer)
-        if settings.jwks_file is not None:
-            loaded = await FileKeys(settings.jwks_file, settings.fetch_max_bytes).load()
-        elif settings.jwks_url is not None:
-            loaded = await UrlKeys(self._fetcher, settings.jwks_url).load()
+        if settings.jwks is not None:
+            is_url = "://" in settings.jwks
+            source = UrlKeys(self._fetcher, settings.jwks) if is_url else FileKeys(Path(settings.jwks))
+            loaded = await source.load()
         elif metadata is not None:
             loaded = await UrlKeys(self._fetcher, keys_url(issuer, metadata)).load()
         else:
@@ -262,7 +263,7 @@ def _faults_of_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) 
             "introspection_url",
         )
         return
-    issuer, now, skew = claims.get("iss"), time.time(), settings.clock_skew_seconds
+    issuer, now, skew = claims.get("iss"), time.time(), CLOCK_SKEW_SECONDS
     if issuer not in settings.issuers:
         near = next((one for one in settings.issuers if one.rstrip("/") == str(issuer).rstrip("/")), None)
         hint = "; they differ in the slash at the end" if near else ""
@@ -275,7 +276,7 @@ def _faults_of_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) 
     if isinstance(expires, int | float) and expires + skew < now:
         yield _Problem(f"the token expired {now - expires:.0f} seconds ago: get a new one, or compare the clocks")
     if isinstance(starts, int | float) and starts - skew > now:
-        yield _Problem(f"the token is valid in {starts - now:.0f} seconds: compare the clocks", "clock_skew_seconds")
+        yield _Problem(f"the token is valid in {starts - now:.0f} seconds: compare the clocks")
     audience = claims.get("aud")
     if audience is None:
         hint = ""

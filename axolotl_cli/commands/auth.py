@@ -119,7 +119,7 @@ async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "
         return f"sees {seen}; its tools are decided by: {', '.join(rules) or 'nothing'}"
 
     auth_settings = host.settings.auth
-    fetcher = HttpFetcher(auth_settings.timeout_seconds, auth_settings.fetch_max_bytes)
+    fetcher = HttpFetcher(auth_settings.timeout_seconds)
     diagnosis = AuthDiagnosis(auth_settings, fetcher, url=url, token=token, offer=offer)
     try:
         return [(finding, _place_of(finding, host)) async for finding in diagnosis.findings()]

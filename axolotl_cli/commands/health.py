@@ -69,9 +69,9 @@ def _url_in_settings(files: FileOptions) -> str:
     settings = resolve_target(None, files=files, is_required=False).settings
     if settings.http.port == 0:
         raise ConfigurationError("http.port is 0, so the port is not known: name the server with --url")
-    if settings.health.ready_path not in settings.health.paths:
-        raise ConfigurationError("health.ready_path is switched off: name another route with --url")
-    return address_of(settings.http, settings.http.port) + settings.health.ready_path
+    if not settings.health.enabled:
+        raise ConfigurationError("health.enabled is false: name another route with --url")
+    return address_of(settings.http, settings.http.port) + _DEFAULT_PATH
 
 
 def _parsed(url: str) -> SplitResult:

@@ -21,8 +21,9 @@ from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
+from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
-from axolotl_server.transports.stdio import serve_stdio
+from axolotl_server.transports.stdio import DRAIN_SECONDS, serve_stdio
 
 
 def serve_over_stdio(
@@ -55,13 +56,13 @@ def _require_open_streams() -> None:
 
 
 async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
-    async with serving(host, lambda settings: settings.stdio.drain_seconds, check):
+    async with serving(host, lambda settings: DRAIN_SECONDS, check):
         warn_about_settings(host)
         await host.begin_tasks()
         _print_hint(host, streams)
         if sys.platform != "win32":
             ClientWatch(host, streams, parent).start()
-        await serve_stdio(host.handler, host.settings, streams, host.stop_signal)
+        await serve_stdio(host.handler, host.settings, streams, host.stop_signal, DRAIN_SECONDS)
 
 
 def _print_hint(host: ServerHost, streams: StandardStreams) -> None:
@@ -87,14 +88,13 @@ class ClientWatch:
     """
 
     def __init__(self, host: ServerHost, streams: StandardStreams, parent: int) -> None:
-        """Watch the input and, if the settings say so, the parent process; one with the number 1 never ends."""
-        settings = host.settings
+        """Watch the input and the parent process; one with the number 1 never ends."""
         self._loop = asyncio.get_running_loop()
         self._stop_signal = host.stop_signal
         self._input = select.poll()
         self._input.register(streams.incoming, 0)  # a hangup is reported although nothing is asked for
-        self._parent = parent if settings.stdio.end_with_parent else None
-        self._limit_seconds = settings.stdio.drain_seconds + settings.limits.close_seconds
+        self._parent: int | None = parent
+        self._limit_seconds = DRAIN_SECONDS + CLOSE_SECONDS
         """How long the loop may be blocked after the end of the client."""
         self._last_turn = time.monotonic()
         self._is_ending = False
@@ -134,6 +134,6 @@ class ClientWatch:
     def _end_orphan(self) -> None:
         """Stop; calls may take a moment longer, or the usual time if the input has ended too."""
         if not self._stop_signal.requested:
-            _log.warning("the parent process has ended, so this server stops (stdio.end_with_parent)")
+            _log.warning("the parent process has ended, so this server stops")
             self._stop_signal.set()
             self._loop.call_later(_ORPHAN_SECONDS, self._stop_signal.repeat)

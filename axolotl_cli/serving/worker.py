@@ -28,6 +28,7 @@ from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http_server.serve import serve_http
+from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.methods.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
 
@@ -139,7 +140,7 @@ class _Worker:
         settings = self._host.settings
         http = settings.http
         description = {
-            "shutdown_seconds": drain_seconds(settings) + http.drain_seconds + settings.limits.close_seconds,
+            "shutdown_seconds": drain_seconds(settings) + http.drain_seconds + CLOSE_SECONDS,
             "address_changed": http.port not in (0, listener.getsockname()[1]),
         }
         if not self._order.is_development:

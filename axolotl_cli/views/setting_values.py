@@ -18,6 +18,7 @@ from axolotl_server.configuration.effective import EffectiveValue, effective_val
 from axolotl_server.configuration.origins import DEFAULT, TOOL
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.calls import ToolOverrides
+from axolotl_server.settings.server import COMMON
 
 if TYPE_CHECKING:
     from axolotl_cli.target import ChosenTarget
@@ -55,8 +56,7 @@ def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
             own = getattr(spec.feature, key, None)
             if own is None or getattr(overrides, key) is not None or own != getattr(spec.limits, key, None):
                 continue
-            if (key, own) != ("execution", "loop"):
-                yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
+            yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
 
 
 def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
@@ -77,7 +77,8 @@ def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
 
 def _name(value: EffectiveValue) -> Text:
     section, _, key = one_line(value.name).rpartition(".")
-    return Text.assemble((f"{section}." if section else "", "dim cyan"), (key, "cyan"))
+    style = "bold cyan" if value.name in COMMON else "cyan"
+    return Text.assemble((f"{section}." if section else "", "dim cyan"), (key, style))
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 from secrets import token_hex
 from typing import Final
 
+from axolotl_core.features.feature import Kind
 from axolotl_core.layers import ILayer
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_server.audit.chain import Hashing
@@ -18,6 +19,12 @@ from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
 
+TIMEOUT_SECONDS: Final = 5.0
+"""How long a sink may take to write a record before it counts as failed."""
+MAX_REJECTIONS_PER_MINUTE: Final = 100
+"""For how many addresses per minute rejected tokens are recorded. Further ones are only counted."""
+_KINDS: Final[tuple[Kind, ...]] = ("tool", "prompt", "resource", "skill", "extension")
+"""The kinds of features whose calls are recorded."""
 _ONLY_WORKER: Final = "1"
 """The number of a server that is one process; the settings of each of several workers name their files already."""
 
@@ -50,17 +57,11 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
     own = _sinks(settings.of_worker(_ONLY_WORKER), hashing)
     if not own and not sinks:
         return None
-    trail = AuditTrail([*own, *sinks], settings.on_failure, settings.timeout_seconds)
+    trail = AuditTrail([*own, *sinks], settings.on_failure, TIMEOUT_SECONDS)
     show = redactor if settings.arguments == "redacted" else nothing_shown
-    layer = AuditLayer(trail, describer(hashing, show), partial(token_hex, 8), settings.kinds)
-    maximum = settings.max_rejections_per_minute
-    return Audit(
-        trail,
-        layer,
-        DecisionLog(trail, settings.kinds),
-        IntentLayer(layer),
-        RejectionLog(trail, maximum) if maximum else None,
-    )
+    layer = AuditLayer(trail, describer(hashing, show), partial(token_hex, 8), _KINDS)
+    rejections = RejectionLog(trail, MAX_REJECTIONS_PER_MINUTE)
+    return Audit(trail, layer, DecisionLog(trail, _KINDS), IntentLayer(layer), rejections)
 
 
 def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:

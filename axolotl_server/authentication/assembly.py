@@ -1,6 +1,7 @@
 """Assembly of the gate from the settings and the role token_verifier."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
@@ -8,10 +9,20 @@ from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.authentication.api_keys import ApiKeyVerifier
 from axolotl_server.authentication.fetcher import HttpFetcher
-from axolotl_server.authentication.gate import BearerGate, Challenges, OnRejected, TokenCache, metadata_url
+from axolotl_server.authentication.gate import (
+    CLOCK_SKEW_SECONDS,
+    MAX_CACHED_TOKENS,
+    BearerGate,
+    Challenges,
+    OnRejected,
+    TokenCache,
+    metadata_url,
+)
 from axolotl_server.settings.authentication import AuthSettings
 
 Ping: TypeAlias = Callable[[], Awaitable[None]]
+_KEYS_CACHE_SECONDS: Final = 3600.0
+"""How long public keys are cached."""
 _SIGNATURE_CACHE_SECONDS: Final = 300.0
 _INTROSPECTION_CACHE_SECONDS: Final = 10.0
 
@@ -53,7 +64,7 @@ def make_gate(
     seconds = made.cache_seconds if settings.token_cache_seconds is None else settings.token_cache_seconds
     gate = BearerGate(
         verifier,
-        TokenCache(settings.token_cache_size, seconds, settings.clock_skew_seconds),
+        TokenCache(MAX_CACHED_TOKENS, seconds, CLOCK_SKEW_SECONDS),
         Challenges(metadata_url(settings), settings.required_scopes),
         timeout_seconds=settings.timeout_seconds,
         required_scopes=settings.required_scopes,
@@ -87,7 +98,7 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
 def _introspection(settings: AuthSettings) -> MadeVerifier:
     from axolotl_server.authentication.introspection import MAX_RUNNING, IntrospectionVerifier
 
-    fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=MAX_RUNNING)
+    fetcher = HttpFetcher(settings.timeout_seconds, max_connections=MAX_RUNNING)
     verifier = IntrospectionVerifier(settings, fetcher)
     return MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close, depends_on_others=True)
 
@@ -100,13 +111,11 @@ def _signatures(settings: AuthSettings) -> MadeVerifier:
         return MadeVerifier(JwtVerifier(settings, {settings.issuers[0]: secret}))
     from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileKeys, KeySet, UrlKeys
 
-    ages = settings.jwks_cache_seconds, settings.jwks_refresh_seconds
-    if settings.jwks_file is not None:
-        verifier = JwtVerifier(
-            settings, {settings.issuers[0]: KeySet(FileKeys(settings.jwks_file, settings.fetch_max_bytes), *ages)}
-        )
+    ages = _KEYS_CACHE_SECONDS, settings.jwks_refresh_seconds
+    if settings.jwks is not None and "://" not in settings.jwks:
+        verifier = JwtVerifier(settings, {settings.issuers[0]: KeySet(FileKeys(Path(settings.jwks)), *ages)})
         return MadeVerifier(verifier, close=verifier.close, ping=verifier.ping)
-    fetcher, url = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes), settings.jwks_url
+    fetcher, url = HttpFetcher(settings.timeout_seconds), settings.jwks
     sources = {
         issuer: DiscoveredKeys(fetcher, issuer) if url is None else UrlKeys(fetcher, url) for issuer in settings.issuers
     }

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,13 +22,19 @@ class Unavailable(AxolotlError):
     """A token cannot be verified now; the text is for the log and contains no secret."""
 
 
+MAX_RESPONSE_BYTES: Final = 256 * 1024
+"""The maximum size of a response from an issuer."""
+
+
 class HttpFetcher:
     """Fetches JSON objects; every method raises Unavailable if there is none in time, of a valid size, at that URL.
 
     The first request loads the HTTP library and the trusted certificates, in a thread: that takes most of a second.
     """
 
-    def __init__(self, timeout_seconds: float, max_bytes: int, *, max_connections: int = 4) -> None:
+    def __init__(
+        self, timeout_seconds: float, max_bytes: int = MAX_RESPONSE_BYTES, *, max_connections: int = 4
+    ) -> None:
         self._timeout_seconds = timeout_seconds
         self._max_bytes = max_bytes
         self._max_connections = max_connections

@@ -35,6 +35,10 @@ from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import canonical
 
+CLOCK_SKEW_SECONDS: Final = 30.0
+"""How much the clocks of the issuer and this machine may differ."""
+MAX_CACHED_TOKENS: Final = 10_000
+"""How many verified tokens are cached. Their expiry is checked with every request."""
 _MAX_HEADER_BYTES: Final = 16 * 1024
 _BEARER: Final = re.compile(rb"bearer(?: +(?P<token>[A-Za-z0-9._~+/-]+=*)?)?", re.IGNORECASE)
 _SCHEME: Final = re.compile(rb"(?P<scheme>[!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: .*)?", re.DOTALL)

@@ -14,7 +14,7 @@ from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.claims import ClaimReader, check_kind
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.authentication.gate import token_sender
+from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS, token_sender
 from axolotl_server.settings.authentication import AuthSettings
 
 _MAX_REFUSED: Final = 1000
@@ -106,7 +106,7 @@ class IntrospectionVerifier(ITokenVerifier):
         self._url = settings.introspection_url
         self._authorization = _basic(settings)
         self._issuers = settings.issuers
-        self._skew_seconds = settings.clock_skew_seconds
+        self._skew_seconds = CLOCK_SKEW_SECONDS
         self._claims = ClaimReader(settings)
         self._fetcher = fetcher
         self._max_running = max_running

@@ -17,6 +17,7 @@ from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.claims import ClaimReader, check_kind
 from axolotl_server.authentication.fetcher import HttpFetcher
+from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS
 from axolotl_server.settings.authentication import AuthSettings
 
 _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
@@ -71,7 +72,7 @@ class JwtVerifier(ITokenVerifier):
         self._fetcher = fetcher
         self._claims = ClaimReader(settings)
         self._algorithms = settings.signing_algorithms
-        self._skew_seconds = settings.clock_skew_seconds
+        self._skew_seconds = CLOCK_SKEW_SECONDS
         self._jwt = PyJWT(
             {
                 "require": ["exp", "iss", "aud"],

@@ -12,7 +12,7 @@ import msgspec
 from jwt import PyJWK, PyJWTError
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
-from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
+from axolotl_server.authentication.fetcher import MAX_RESPONSE_BYTES, HttpFetcher, Unavailable
 from axolotl_server.urls import canonical, check_url, is_loopback
 
 
@@ -61,14 +61,14 @@ class DiscoveredKeys:
 class FileKeys:
     """Keys in a file."""
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
+    def __init__(self, path: Path, max_bytes: int = MAX_RESPONSE_BYTES) -> None:
         """Read them once; raises ConfigurationError if that fails."""
         self._path = path
         self._max_bytes = max_bytes
         try:
             self._read()
         except Unavailable as error:
-            raise ConfigurationError(f"Setting auth.jwks_file: {error}") from None
+            raise ConfigurationError(f"Setting auth.jwks: {error}") from None
 
     async def load(self) -> dict[str, Any]:
         return await asyncio.to_thread(self._read)  # disks can be slow

@@ -63,6 +63,8 @@ def _undecided(spec: FeatureSpec, error: BaseException) -> Undecided:
 Denial: TypeAlias = Forbidden | ProtocolError
 """The error that a denied call ends with."""
 
+TIMEOUT_SECONDS: Final = 2.0
+"""How long a custom authorizer may take. No answer means deny."""
 _MAX_CONCURRENT_DECISIONS: Final = 32
 
 
@@ -94,7 +96,7 @@ class Authorization:
         """Whether a decision may take time."""
         self.hides_denied: Final = settings.denied_as == "not_found"
         """Whether a denied feature looks like one that does not exist."""
-        self._authorizer = BoundedAuthorizer(authorizer, settings.timeout_seconds)
+        self._authorizer = BoundedAuthorizer(authorizer, TIMEOUT_SECONDS)
 
     def restricts(self, spec: FeatureSpec) -> bool:
         """Tell whether some principal could be denied a feature."""
@@ -160,10 +162,10 @@ def authorization_of(
 
     Where callers send tokens, features require their scopes even without rules. Two policies raise ConfigurationError.
     """
-    if has_tokens and settings.mode is None and authorizer is None and not settings.has_policy:
+    if has_tokens and authorizer is None and not settings.has_policy:
         settings = settings.model_copy(update={"default": "allow"})
         return Authorization(DefaultAuthorizer(settings), settings, only_scopes=True)
-    if settings.mode == "off" or (authorizer is None and not settings.enforced):
+    if authorizer is None and not settings.has_policy:
         return None
     if authorizer is not None and settings.has_policy:
         raise ConfigurationError(

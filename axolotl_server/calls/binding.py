@@ -175,7 +175,7 @@ class Binder:
         """Compile a tool, or raise ConfigurationError if its schemas or limits cannot be used."""
         try:
             overrides = self._settings.tools.overrides_for(tool.name)
-            coerce = _first(overrides.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments)
+            coerce = _first(tool.coerce_arguments, self._settings.tools.coerce_arguments)
             toolset = self._toolsets.get(id(tool))
             limits = self._limits_of(tool, coerce, overrides, toolset)
             inline = self._settings.tools.inline_references
@@ -201,7 +201,7 @@ class Binder:
         """Return the effective limits: the operator comes first, then the feature, then the defaults."""
         of_set = self._settings.toolsets.get(toolset or "", _NO_SET_OVERRIDES)
         default = self._settings.limits
-        ceiling = _first(overrides.max_timeout_seconds, of_set.max_timeout_seconds, feature.max_timeout_seconds)
+        ceiling = feature.max_timeout_seconds
         return Limits(
             timeout_seconds=_first(
                 overrides.timeout_seconds, of_set.timeout_seconds, feature.timeout_seconds, default.timeout_seconds
@@ -209,14 +209,10 @@ class Binder:
             max_timeout_seconds=None if ceiling is None else min(ceiling, default.max_timeout_seconds),
             max_concurrency=_first(overrides.max_concurrency, feature.max_concurrency),
             queue_limit=_first(overrides.queue_limit, feature.queue_limit, default.queue_limit),
-            queue_timeout_seconds=_first(
-                overrides.queue_timeout_seconds, feature.queue_timeout_seconds, default.queue_timeout_seconds
-            ),
-            pool=_first(overrides.pool, of_set.pool, feature.pool),
-            max_result_bytes=_first(
-                overrides.max_result_bytes, of_set.max_result_bytes, feature.max_result_bytes, default.max_result_bytes
-            ),
-            execution=_first(overrides.execution, feature.execution),
+            queue_timeout_seconds=_first(feature.queue_timeout_seconds, default.queue_timeout_seconds),
+            pool=feature.pool,
+            max_result_bytes=_first(feature.max_result_bytes, default.max_result_bytes),
+            execution=feature.execution,
             coerce_arguments=coerce,
         )
 

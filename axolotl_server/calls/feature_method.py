@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from asyncio import current_task
 from collections import Counter
 from functools import partial
-from sys import maxsize
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +37,10 @@ from axolotl_server.questions.asking import withdraw
 
 _log = logging.getLogger("axolotl")
 
+GRACE_SECONDS = 0.02
+"""How long a stopped call may take to end before its caller is answered without it."""
+_WATCH_AFTER_SECONDS = 0.05
+"""How long a call runs before the server begins to check whether its client has disconnected."""
 _RETRY_AFTER_SECONDS = 1.0
 _MAX_NAMED_CALLS = 100
 """How many calls the log names when all are stopped."""
@@ -58,23 +61,21 @@ class InFlight(dict[ToolCall, int]):
     def __init__(
         self,
         limit: int,
-        watch_after_seconds: float,
-        grace_seconds: float = 0.02,
-        limit_per_principal: int | None = None,
+        limit_per_principal: int,
     ) -> None:
         super().__init__()
         self.refused = 0
         """How many calls were refused since startup."""
-        self.grace_seconds = grace_seconds
+        self.grace_seconds = GRACE_SECONDS
         """How long a stopped call may take to end before its caller is answered without it."""
         self.zombies = Zombies()
         self.scope_closer = ScopeCloser()
         self._capacity = limit
-        self._limit_per_principal = maxsize if limit_per_principal is None else limit_per_principal
+        self._limit_per_principal = limit_per_principal
         self._share_of: dict[ToolCall, Share] = {}
         """Whom each call counts for, until its code has ended."""
         self._by_share: Counter[Share] = Counter()
-        self._watch_after_seconds = watch_after_seconds
+        self._watch_after_seconds = _WATCH_AFTER_SECONDS
         self._is_ticking = False
         self._drained: asyncio.Event | None = None
 

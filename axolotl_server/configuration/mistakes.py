@@ -72,13 +72,18 @@ def _how_to_write_seconds(value: object) -> str:
 
 
 def _hint(keys: Keys) -> str:
-    """Suggest the nearest key if there is none of that name."""
+    """Say what replaces an old key, or suggest the nearest one, if there is none of that name."""
     annotation: Any = ServerSettings
     for key in keys[:-1]:
         annotation = below(annotation, key)
     last, fields = str(keys[-1]) if keys else "", fields_of(annotation)
     if not keys or not fields or last in fields:
         return ""
+    from axolotl_server.configuration.old_names import advice_about
+
+    advice = advice_about(keys)
+    if advice is not None:
+        return f"; {advice}"
     if last.removesuffix("_file") in fields:
         return "; only secrets are read from files"
     near = similar(last, keys_of(annotation))

@@ -18,6 +18,8 @@ from axolotl_server.urls import is_loopback
 Activity: TypeAlias = Callable[[], Mapping[str, Any]]
 """Describes what runs now."""
 
+RECENT_CALLS: Final = 500
+"""How many recent calls the console shows when it is opened."""
 _BATCH_SECONDS: Final = 0.1
 _CHECK_SECONDS: Final = 2.0
 _MAX_PENDING: Final = 1000
@@ -89,10 +91,10 @@ _MAX_RUNNING_SHOWN: Final = 200
 class Console:
     """Notices every request of a server and sends it to the open pages."""
 
-    def __init__(self, recent_calls: int, *, show_arguments: bool, token: str | None = None) -> None:
+    def __init__(self, *, show_arguments: bool, token: str | None = None) -> None:
         self.token: Final = token or secrets.token_urlsafe(16)
         """Sent by the page with every request for data; the link that the server prints contains it."""
-        self.journal = Journal(recent_calls)
+        self.journal = Journal(RECENT_CALLS)
         self.observer = CallObserver(self.journal, show_arguments=show_arguments)
         self.instance_id: Final = secrets.token_hex(4)
         """Tells a page that reconnects whether it reaches the same process."""
@@ -157,7 +159,6 @@ def make_console(settings: ServerSettings) -> Console:
         )
     token = settings.console.token
     return Console(
-        settings.console.recent_calls,
         show_arguments=settings.console.show_arguments,
         token=None if token is None else token.get_secret_value(),
     )

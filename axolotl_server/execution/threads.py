@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Invoke, ToolCall
+
+PER_TOOL: Final = 40
+"""The maximum number of threads for one tool, or for all tools of a `pool`. Beyond it, calls wait."""
 
 T = TypeVar("T")
 
@@ -108,9 +111,9 @@ class ThreadRunner:
     share of the threads, so that no tool can take all of them.
     """
 
-    def __init__(self, threads: int, per_tool: int, zombies: Zombies | None = None) -> None:
+    def __init__(self, threads: int, zombies: Zombies | None = None) -> None:
         self._threads = _Threads(threads)
-        self._per_tool = min(threads, per_tool)
+        self._per_tool = min(threads, PER_TOOL)
         self._zombies = Zombies() if zombies is None else zombies
         self._sharing = threading.Lock()
         self._shares: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()

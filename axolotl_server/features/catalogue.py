@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ViewT = TypeVar("ViewT")
 
+PAGE_SIZE: Final = 1000
+"""The maximum number of entries in a page of a list."""
 _MAX_PROFILES: Final = 1000
 _MAX_VIEWS: Final = 32
 
@@ -134,7 +136,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         self._registry = registry
         self._binder = binder
         self._settings = settings
-        self._page_size = settings.protocol.page_size
+        self._page_size = PAGE_SIZE
         self._private_hint = CacheHint(settings.caching.list_ttl_seconds, "private")
         self._next_ordinal = itertools.count(1)
         self._registered: tuple[Any, ...] = ()

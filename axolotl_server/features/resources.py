@@ -18,6 +18,7 @@ from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, Re
 from axolotl_server.eras.presentation import contents_for, resource_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import CompletionFeature, encode_completion
+from axolotl_server.messages.connection import MAX_RESOURCES
 from axolotl_server.messages.params import ResourceParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import CachingSettings
@@ -168,13 +169,10 @@ def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: 
 class ResourceMethods(ErrorFeatureMethod):
     """Reads resources, and subscribes to them."""
 
-    def __init__(
-        self, resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: InFlight, maximum: int
-    ) -> None:
+    def __init__(self, resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: InFlight) -> None:
         super().__init__(inflight)
         self._resources = resources
         self._templates = templates
-        self._maximum = maximum
 
     def locate(self, request: Request) -> RequestTarget:
         return self.at_uri(uri_in(request))
@@ -215,8 +213,8 @@ class ResourceMethods(ErrorFeatureMethod):
         assert request.connection is not None
         uri = canonical_uri(target.uri) or target.uri
         subscribed = request.connection.subscriptions
-        if uri not in subscribed and len(subscribed) >= self._maximum:
-            raise InvalidParams(f"Too many subscriptions: a client may subscribe to {self._maximum} resources")
+        if uri not in subscribed and len(subscribed) >= MAX_RESOURCES:
+            raise InvalidParams(f"Too many subscriptions: a client may subscribe to {MAX_RESOURCES} resources")
         subscribed.add(uri)
         return b"{}"
 

@@ -34,17 +34,15 @@ if TYPE_CHECKING:
 class _Names:
     """Bindings by exact name; an unknown name is tried again in any case, so that an exact name costs one lookup."""
 
-    def __init__(self, bindings: Sequence[ToolBinding], *, fold: bool) -> None:
+    def __init__(self, bindings: Sequence[ToolBinding]) -> None:
         self.exact: dict[str, ToolBinding] = {}
-        self._fold = fold
         self._by_fold: dict[str, ToolBinding] = {}
         self.add(bindings)
 
     def add(self, bindings: Sequence[ToolBinding]) -> None:
         """Add bindings in place; calls may look up names at the same time."""
         self.exact.update((binding.spec.name, binding) for binding in bindings)
-        if self._fold:
-            self._by_fold.update((binding.spec.name.casefold(), binding) for binding in bindings)
+        self._by_fold.update((binding.spec.name.casefold(), binding) for binding in bindings)
 
     def find(self, name: str) -> ToolBinding | None:
         """Find a binding by its exact name, then by its name in any case."""
@@ -98,7 +96,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
         return tool_definition(binding.spec, revision)
 
     def index(self, bindings: Sequence[ToolBinding]) -> None:
-        self.by_name = _Names(bindings, fold=self._settings.tools.name_matching == "fold")
+        self.by_name = _Names(bindings)
 
     def index_more(self, bindings: Sequence[ToolBinding], added: Sequence[ToolBinding]) -> None:
         self.by_name.add(added)

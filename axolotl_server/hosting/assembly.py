@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer, run_in_place
@@ -27,7 +27,7 @@ from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.connection import IObserver
 from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.questions.sealing import StateSealer
+from axolotl_server.questions.sealing import TTL_SECONDS, StateSealer
 from axolotl_server.settings.server import RedisSettings, ServerSettings
 from axolotl_server.stores.memory_results import make_result_store
 
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from axolotl_server.tasks.task_service import TaskService
 
 # Code that few servers need is imported by those that need it: every module costs time at startup.
+
+
+_MAX_CONNECTIONS: Final = 20
+"""The maximum number of connections to Redis per process."""
 
 
 class ServerAssembly:
@@ -64,16 +68,14 @@ class ServerAssembly:
         limits = self.settings.limits
         return InFlight(
             limits.max_inflight,
-            self.settings.http.watch_after_seconds,
-            limits.cancel_grace_seconds,
-            limits.max_inflight_per_principal,
+            limits.of_caller(limits.max_inflight),
         )
 
     @cached_property
     def threads(self) -> ThreadRunner:
         """The threads that run tools."""
         limits = self.settings.limits
-        return ThreadRunner(limits.threads, limits.threads_per_tool, self.inflight.zombies)
+        return ThreadRunner(limits.threads, self.inflight.zombies)
 
     @cached_property
     def processes(self) -> ProcessRunner:
@@ -83,8 +85,7 @@ class ServerAssembly:
     @cached_property
     def sealer(self) -> StateSealer:
         """Seals the state that clients carry between the rounds of a request."""
-        protocol = self.settings.protocol
-        return StateSealer([key.get_secret_value() for key in protocol.state_keys], protocol.state_ttl_seconds)
+        return StateSealer([key.get_secret_value() for key in self.settings.protocol.state_keys], TTL_SECONDS)
 
     @cached_property
     def tasks(self) -> "TaskService":
@@ -124,7 +125,7 @@ class ServerAssembly:
         """The access rules, if there are any."""
         settings, roles = self.settings, self.roles
         has_tokens = settings.auth.is_used or roles.token_verifier is not None or self._has_principals
-        if roles.authorizer is None and not has_tokens and not settings.authorization.enforced:
+        if roles.authorizer is None and not has_tokens and not settings.authorization.has_policy:
             return None
         from axolotl_server.authorization.authorization import authorization_of
 
@@ -139,7 +140,7 @@ class ServerAssembly:
         load_redis(redis)
         from axolotl_server.stores.redis_client import RedisClient
 
-        return RedisClient(redis.url.get_secret_value(), prefix=redis.prefix, max_connections=redis.connections)
+        return RedisClient(redis.url.get_secret_value(), prefix=redis.prefix, max_connections=_MAX_CONNECTIONS)
 
     @cached_property
     def quota_store(self) -> IQuotaStore | None:
@@ -286,8 +287,7 @@ class ServerAssembly:
     @cached_property
     def resource_methods(self) -> ResourceMethods:
         """Reads resources, and subscribes to them."""
-        maximum = self.settings.subscriptions.maximum_resources
-        return ResourceMethods(self.resources, self.templates, self.inflight, maximum)
+        return ResourceMethods(self.resources, self.templates, self.inflight)
 
     @cached_property
     def feature_methods(self) -> Mapping[str, FeatureMethod]:
@@ -337,8 +337,8 @@ class ServerAssembly:
     def subscriptions(self) -> Subscriptions:
         """The clients that are notified of changes."""
         audience_of = None if self.watch is None else self.watch.audience_of
-        limits = self.settings.subscriptions
-        return Subscriptions(limits.maximum, audience_of, limits.maximum_per_principal)
+        maximum = self.settings.subscriptions.maximum
+        return Subscriptions(maximum, audience_of, self.settings.limits.of_caller(maximum))
 
     @cached_property
     def eras(self) -> Eras:
@@ -353,7 +353,6 @@ class ServerAssembly:
             self.inflight,
             self.subscriptions,
             self.observers,
-            max_json_values=self.settings.limits.max_json_values,
         )
         handler.stream_guard = self.stream_guard
         return handler

@@ -80,9 +80,7 @@ def _idempotency(assembly: "ServerAssembly") -> ILayer:
         assembly.result_store,
         assembly.inflight.scope_closer.close,
         assembly.result_outages,
-        max_record_bytes=settings.max_record_bytes,
         on_store_failure=settings.on_store_failure,
-        store_timeout_seconds=settings.store_timeout_seconds,
     )
 
 
@@ -103,12 +101,7 @@ def _concurrency(settings: ServerSettings) -> ConcurrencyLayer:
     if limits.max_concurrency is not None:
         server = Bulkhead("The server", limits.max_concurrency, queue, patience)
     toolsets = {
-        name: Bulkhead(
-            f"The tool set {name}",
-            overrides.max_concurrency,
-            queue if overrides.queue_limit is None else overrides.queue_limit,
-            patience if overrides.queue_timeout_seconds is None else overrides.queue_timeout_seconds,
-        )
+        name: Bulkhead(f"The tool set {name}", overrides.max_concurrency, queue, patience)
         for name, overrides in settings.toolsets.items()
         if overrides.max_concurrency is not None
     }

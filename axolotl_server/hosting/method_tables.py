@@ -126,12 +126,11 @@ def _shared(assembly: "ServerAssembly", capabilities: Mapping[str, Any]) -> dict
 def _stateless(
     assembly: "ServerAssembly", shared: Methods, capabilities: Mapping[str, Any], tasks: "DirectedTasks | None"
 ) -> dict[str, Method]:
-    limits = assembly.settings.subscriptions
     watched = ("resources/subscribe", "resources/unsubscribe")
     methods = {name: method for name, method in shared.items() if name not in watched}
     methods["server/discover"] = Discovery(assembly.settings.server, capabilities).discover
     readable_uris = None if assembly.watch is None else assembly.watch.readable_uris
-    listening = SubscriptionMethods(assembly.subscriptions, capabilities, limits, tasks, readable_uris)
+    listening = SubscriptionMethods(assembly.subscriptions, capabilities, tasks, readable_uris)
     methods["subscriptions/listen"] = listening.listen
     if assembly.skills is not None:
         methods["skills/list"] = assembly.skills.list

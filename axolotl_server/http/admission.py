@@ -2,13 +2,14 @@
 
 from asyncio import AbstractEventLoop, Future, get_running_loop
 from collections import deque
-from math import inf
 from time import monotonic
 from typing import Final
 
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.messages.fair_share import Share
 
+MAX_LAG_SECONDS: Final = 0.08
+"""How long a request may wait for a busy event loop before it gets 503."""
 _LONG_TURN_SECONDS: Final = 0.02
 """When a turn of the event loop counts as long, so that further requests wait."""
 _UNCHECKED_SECONDS: Final = 0.01
@@ -36,10 +37,10 @@ class Admission:
     A request costs one comparison with the clock. Every few milliseconds, one also measures the turn.
     """
 
-    def __init__(self, max_lag_seconds: float | None) -> None:
-        self.check_at = inf if max_lag_seconds is None else 0.0
+    def __init__(self) -> None:
+        self.check_at = 0.0
         """When the next request has to be checked with `admit`, by the monotonic clock."""
-        self._max_lag_seconds = inf if max_lag_seconds is None else max_lag_seconds
+        self._max_lag_seconds = MAX_LAG_SECONDS
         self._is_measuring = False
         self._is_busy = False
         """Whether requests wait before they are served."""

@@ -96,16 +96,17 @@ class HttpApp:
         """The largest body that `answer_post` may get directly: larger ones are counted."""
         self.path = settings.http.path
         """The path of the endpoint."""
-        self.bodies = BodyBudget(settings.http.max_buffered_body_bytes)
-        self.running_bodies = RunningBodies(settings.http.max_running_body_bytes)
-        self._admission = Admission(settings.limits.max_loop_lag_seconds)
+        self.bodies = BodyBudget(settings.http.max_buffer_bytes)
+        self.running_bodies = RunningBodies(settings.http.max_buffer_bytes)
+        self.max_connections_per_address = settings.limits.of_caller(settings.http.max_connections)
+        self._admission = Admission()
         self._equal_path = _equal_path(settings.http)
         self.refused: dict[int, int] = {}
         """The number of requests refused before a method saw them, by status."""
         self.sessions = choose_sessions(handler, settings, event_store, redis)
         self._shares_sessions = self.sessions.shared
         self.addresses = ClientAddresses(settings.http.trusted_proxies)
-        keep_alive = KeepAlive(settings.http.keep_alive_seconds, settings.http.max_unread_bytes)
+        keep_alive = KeepAlive(settings.http.keep_alive_seconds, settings.http.max_buffer_bytes)
         self._context = ExchangeContext(self.sessions, keep_alive, self.addresses, routing.gate)
         self._sse = None if settings.http.sse_path is None else self._make_sse(handler, settings)
 

@@ -10,7 +10,7 @@ from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.cross_origin import CrossOriginApp
-from axolotl_server.settings.transports import HttpSettings
+from axolotl_server.settings.transports import METRICS_PATH, HttpSettings
 from axolotl_server.urls import is_loopback
 
 
@@ -117,7 +117,7 @@ def _gate_of(host: ServerHost, health: Health | None) -> IAuthenticator | None:
 def _routes_of(host: ServerHost, health: Health | None) -> dict[str, Route]:
     routes: dict[str, Route] = {}
     if host.assembly.observation is not None and host.assembly.observation.page is not None:
-        routes[host.settings.metrics.path] = Route(host.assembly.observation.page.serve, is_open=True)
+        routes[METRICS_PATH] = Route(host.assembly.observation.page.serve, is_open=True)
     if is_authenticated(host):
         from axolotl_server.authentication.gate import metadata_routes
 

@@ -10,7 +10,11 @@ from axolotl_server.asgi.http import Headers, HttpRefusal
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http_server.known_heads import KnownHeads
 from axolotl_server.messages.fair_share import Share, share_of_address
-from axolotl_server.settings.transports import HttpSettings
+
+MAX_HEAD_BYTES: Final = 16 * 1024
+"""The maximum size of the request line and headers. A larger head gets 431."""
+MAX_HEADERS: Final = 100
+"""The maximum number of headers in a request. A request with more gets 431."""
 
 CLOSE: Final = (b"connection", b"close")
 
@@ -21,7 +25,7 @@ _MAX_HEADS: Final = 1024
 class ConnectionState(ServerState):
     """The objects and limits that all connections of a server share."""
 
-    def __init__(self, app: HttpApp, settings: HttpSettings, max_connections: int) -> None:
+    def __init__(self, app: HttpApp, max_connections: int) -> None:
         super().__init__()
         self.app = app
         self.path = app.path.encode()
@@ -31,10 +35,10 @@ class ConnectionState(ServerState):
         self.closes_after_replies = False
         self.answers_directly = True
         """Whether posted messages may be answered without an ASGI scope."""
-        self.max_head_bytes = settings.max_head_bytes
-        self.max_headers = settings.max_headers
+        self.max_head_bytes = MAX_HEAD_BYTES
+        self.max_headers = MAX_HEADERS
         self._max_connections = max_connections
-        self._max_per_address = settings.max_connections_per_address
+        self._max_per_address = app.max_connections_per_address
         self._by_share: dict[Share, int] = {}
         self._handshakes: Counter[Share | None] = Counter()
         self._handshaking = 0
@@ -64,7 +68,7 @@ class ConnectionState(ServerState):
         if len(self.connections) > self._max_connections:
             return _too_many("the server has too many connections")
         limit = self._max_per_address
-        if share is None or limit is None or self._by_share[share] <= limit:
+        if share is None or self._by_share[share] <= limit:
             return None
         return _too_many("this address has too many connections")
 
@@ -78,7 +82,7 @@ class ConnectionState(ServerState):
         if len(self.connections) + self._handshaking >= _with_refused(self._max_connections):
             return False
         limit, of_share = self._max_per_address, self._handshakes[share]
-        if share is not None and limit is not None and self._by_share.get(share, 0) + of_share >= _with_refused(limit):
+        if share is not None and self._by_share.get(share, 0) + of_share >= _with_refused(limit):
             return False
         self._handshakes[share] += 1
         self._handshaking += 1

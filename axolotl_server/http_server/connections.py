@@ -10,13 +10,15 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http_server.http_protocol import HttpProtocol
-from axolotl_server.http_server.uvicorn_adapter import UvicornServer
+from axolotl_server.http_server.uvicorn_adapter import UvicornServer, head_timeout_seconds
 from axolotl_server.settings.transports import HttpSettings
 
 _REQUEST_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _UNAVAILABLE: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 )
+WRITE_TIMEOUT_SECONDS: Final = 30.0
+"""How long a client may leave its response unread before the connection is closed and its call stopped."""
 _LEAST_STALL_SECONDS: Final = 1.0
 """How long a client must have read nothing before it is closed because too many bytes wait to be read."""
 
@@ -27,11 +29,11 @@ class StallCheck:
     def __init__(self, settings: HttpSettings) -> None:
         self._limits = {
             "idle": settings.idle_timeout_seconds,
-            "head": settings.header_timeout_seconds,
-            "body": settings.body_timeout_seconds,
-            "reply": settings.write_timeout_seconds,
+            "head": head_timeout_seconds(settings),
+            "body": settings.request_timeout_seconds,
+            "reply": WRITE_TIMEOUT_SECONDS,
         }
-        self._max_unread_bytes = settings.max_unread_bytes
+        self._max_unread_bytes = settings.max_buffer_bytes
         self._since: dict[HttpProtocol, tuple[object, float]] = {}
         """What each connection waits for, and since when."""
 

@@ -27,6 +27,15 @@ _BACKLOG: Final = 2048
 _log: Final = logging.getLogger("axolotl")
 
 
+HEAD_TIMEOUT_SECONDS: Final = 10.0
+"""How long a client may take to send the headers of a request, or for a TLS handshake."""
+
+
+def head_timeout_seconds(settings: HttpSettings) -> float:
+    """Return how long the headers of a request may take, which is no longer than the request."""
+    return min(HEAD_TIMEOUT_SECONDS, settings.request_timeout_seconds)
+
+
 class UvicornServer:
     """uvicorn's HTTP protocol for one application. Signals, startup and shutdown are not left to `uvicorn.Server`."""
 
@@ -45,8 +54,8 @@ class UvicornServer:
         self._config.load()
         self._tls: dict[str, Any] = {"ssl": tls}
         if tls is not None:
-            self._tls["ssl_handshake_timeout"] = settings.header_timeout_seconds
-        self.state = ConnectionState(app, settings, _affordable_connections(settings.max_connections))
+            self._tls["ssl_handshake_timeout"] = head_timeout_seconds(settings)
+        self.state = ConnectionState(app, _affordable_connections(settings.max_connections))
         """What all connections share."""
         self.update_date()
 

@@ -16,6 +16,8 @@ from axolotl_core.calls.scope import Entered
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.layers import ToolCall
 
+CLOSE_SECONDS: Final = 5.0
+"""How long closing may take at the end of a shutdown before the process exits."""
 _THREADS: Final = 128
 """Many, because an object may wait for a thread of an abandoned call, and must not keep the others waiting."""
 

@@ -13,6 +13,8 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
+STALL_SECONDS: Final = 0.25
+"""How long code may block the event loop before its stack is logged."""
 _FRAMEWORK: Final = tuple(
     f"{Path(__file__).parents[2] / package}{os.sep}" for package in ("axolotl_core", "axolotl_server", "axolotl_cli")
 )

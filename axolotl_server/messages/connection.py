@@ -38,6 +38,8 @@ def _start_soon(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
 start_task: Final = _start_eagerly if sys.version_info >= (3, 12) else _start_soon
 """Starts the task of a message: at once, where Python can, instead of in the next iteration of the event loop."""
 
+MAX_RESOURCES: Final = 1000
+"""How many resources a client may watch."""
 MAX_CLIENT_BYTES: Final = 16 * 1024
 """How many bytes a client may send about itself: the whole handshake, or client and capabilities in `_meta`."""
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
     from axolotl_server.questions.asking import IAsking, StepsInMemory
     from axolotl_server.questions.rounds import Rounds
+
+LOG_MESSAGES_PER_SECOND: Final = 100.0
+"""How many log messages a call may send to its client. More are dropped."""
+PROGRESS_PER_SECOND: Final = 20.0
+"""How many progress notifications a call may send. More are held back, and the latest is sent."""
+_LOG_LEVEL: Final = "info"
+"""The level of log messages for clients that have not set one."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -136,7 +143,7 @@ class Request(msgspec.Struct, eq=False):
         if wanted is None or self.finished or not is_at_least(level, wanted):
             return
         if self._log_tokens is None:
-            self._log_tokens = TokenBucket(self.era.settings.log_messages_per_second)
+            self._log_tokens = TokenBucket(LOG_MESSAGES_PER_SECOND)
         if self._log_tokens.take():
             params: dict[str, object] = {"level": level, "data": Raw(log_text(data))}
             if logger is not None:
@@ -194,7 +201,7 @@ class Request(msgspec.Struct, eq=False):
     def _wanted_level(self) -> str | None:
         """The lowest level of the log messages that the caller wants; None if it wants none."""
         if self.connection is not None and not self.era.revision.stateless:
-            return self.connection.log_level or self.era.settings.log_level
+            return self.connection.log_level or _LOG_LEVEL
         meta = self.head.params.meta
         return None if meta is UNSET or meta.log_level is UNSET else meta.log_level
 
@@ -203,15 +210,14 @@ class Request(msgspec.Struct, eq=False):
         if self.held_progress is not None:  # a timer sends it
             self.held_progress = params
             return
-        per_second = self.era.settings.progress_per_second
         if self._progress_tokens is None:
-            self._progress_tokens = TokenBucket(per_second)
+            self._progress_tokens = TokenBucket(PROGRESS_PER_SECOND)
         if self._progress_tokens.take():
             self.exchange.notify(notification("notifications/progress", params))
             return
         self._progress_tokens.borrow()
         self.held_progress = params
-        self.exchange.loop.call_later(1 / per_second, self.send_held_progress)
+        self.exchange.loop.call_later(1 / PROGRESS_PER_SECOND, self.send_held_progress)
 
     def send_held_progress(self) -> None:
         """Send the progress that was held back."""

@@ -15,17 +15,18 @@ from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
 from axolotl_core.protocol.wire import notification
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
-from axolotl_server.messages.connection import Connection, IExchange
+from axolotl_server.messages.connection import MAX_RESOURCES, Connection, IExchange
 from axolotl_server.messages.fair_share import is_used_up
 from axolotl_server.messages.params import ListenParams, SubscriptionFilter, read_params
 from axolotl_server.messages.request import Request
-from axolotl_server.settings.calls import SubscriptionSettings
 
 if TYPE_CHECKING:
     from axolotl_server.tasks.directed_tasks import DirectedTasks
 
 Listable: TypeAlias = Literal["tools", "prompts", "resources"]
 
+MAX_PER_REQUEST: Final = 100
+"""How many resources, and how many tasks, one `subscriptions/listen` request may name."""
 _UPDATED: Final = "notifications/resources/updated"
 
 
@@ -232,7 +233,6 @@ class SubscriptionMethods:
         self,
         subscriptions: Subscriptions,
         capabilities: Mapping[str, Any],
-        limits: SubscriptionSettings,
         tasks: "DirectedTasks | None",
         readable_uris: ReadableUris | None = None,
     ) -> None:
@@ -240,7 +240,6 @@ class SubscriptionMethods:
         self._readable_uris = readable_uris
         self._subscriptions = subscriptions
         self._capabilities = capabilities
-        self._limits = limits
 
     async def listen(self, request: Request) -> bytes | None:
         """Notify the client of changes until it leaves; there is a result only if the server ends the subscription."""
@@ -286,14 +285,12 @@ class SubscriptionMethods:
 
     def _supported(self, subscribed: SubscriptionFilter) -> SubscriptionFilter:
         """Leave out subscriptions that the server does not support, or raise InvalidParams if there are too many."""
-        uris, limits = subscribed.resource_subscriptions, self._limits
-        if len(uris) > limits.maximum_resources:
-            raise InvalidParams(
-                f"Too many subscriptions: a client may subscribe to {limits.maximum_resources} resources"
-            )
+        uris = subscribed.resource_subscriptions
+        if len(uris) > MAX_RESOURCES:
+            raise InvalidParams(f"Too many subscriptions: a client may subscribe to {MAX_RESOURCES} resources")
         for what, count in (("resources", len(uris)), ("tasks", len(subscribed.task_ids))):
-            if count > limits.maximum_per_request:
-                named = f"{limits.maximum_per_request} {what}"
+            if count > MAX_PER_REQUEST:
+                named = f"{MAX_PER_REQUEST} {what}"
                 raise InvalidParams(f"Too many subscriptions: a request may name {named}; send more requests")
         longest = max(map(len, uris), default=0)
         if longest > MAX_URI_CHARACTERS:

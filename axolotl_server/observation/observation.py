@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer
@@ -14,6 +14,7 @@ from axolotl_server.lifecycle.daemon_thread import run_in_daemon_thread
 from axolotl_server.observation.metrics import MetricValues
 from axolotl_server.observation.observer import OperationObserver, Targets
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.transports import METRICS_PATH
 
 if TYPE_CHECKING:
     from axolotl_server.calls.feature_method import FeatureMethod
@@ -40,6 +41,10 @@ async def flush(senders: Sequence[Callable[[], object]], seconds: float) -> None
         _log.warning("telemetry was not sent within %g seconds; the rest is lost", seconds)
 
 
+FLUSH_SECONDS: Final = 2.0
+"""How long a shutdown waits for telemetry to be sent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """The telemetry of a server that has any."""
@@ -53,7 +58,6 @@ class Observation:
     page: "MetricsPage | None" = None
     flushes: Sequence[Callable[[], object]] = ()
     """Functions that block until everything is sent."""
-    flush_seconds: float = 0.0
     on_close: list[Callable[[], object]] = field(default_factory=list)
     sends_logs: bool = False
 
@@ -66,7 +70,7 @@ class Observation:
     async def close(self) -> None:
         """Send the remaining telemetry if there was any request, and release the server."""
         if self.flushes and (self.sends_logs or self.values.operations.read()):
-            await flush(self.flushes, self.flush_seconds)
+            await flush(self.flushes, FLUSH_SECONDS)
         for close in self.on_close:
             close()
 
@@ -86,7 +90,6 @@ def make_observation(
             layers=layers,
             values=values,
             flushes=flushes,
-            flush_seconds=telemetry.flush_seconds,
             on_close=on_close,
             sends_logs=telemetry.logs,
         )
@@ -105,7 +108,6 @@ def make_observation(
         spans=spans,
         page=page,
         flushes=flushes,
-        flush_seconds=telemetry.flush_seconds,
         on_close=on_close,
         sends_logs=telemetry.logs,
     )
@@ -133,14 +135,13 @@ def _send_logs(
 
 
 def _page(settings: ServerSettings, values: MetricValues) -> "MetricsPage":
-    http, path = settings.http, settings.metrics.path
-    if path in (http.path, http.sse_path):
-        raise ConfigurationError(f"metrics.path is {path}, which is the path of the MCP endpoint: choose another path")
+    if METRICS_PATH in (settings.http.path, settings.http.sse_path):
+        raise ConfigurationError(f"{METRICS_PATH} is the path of the metrics: choose another path for the MCP endpoint")
     try:
         from axolotl_server.observation.prometheus import MetricsPage
     except ImportError as error:
         raise ConfigurationError.missing_extra("Setting metrics.enabled", "metrics") from error
-    return MetricsPage(values, {"worker": str(os.getpid())} if http.workers > 1 else None)
+    return MetricsPage(values, {"worker": str(os.getpid())} if settings.http.workers > 1 else None)
 
 
 def _spans(settings: ServerSettings, flushes: list[Callable[[], object]]) -> "Spans":

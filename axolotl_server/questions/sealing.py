@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 MAX_TOKEN_LENGTH: Final = 64 * 1024
+TTL_SECONDS: Final = 600.0
+"""How long a client may take to answer a question in the stateless revision."""
 _MIN_KEY_LENGTH: Final = 16
 _DIGEST_LENGTH: Final = 32
 _VERSION: Final = b"\x02"

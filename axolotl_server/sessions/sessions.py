@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from axolotl_server.stores.redis_client import RedisClient
 
 
+MAX_EVENTS: Final = 1000
+"""How many messages are kept per session. The oldest are dropped first."""
+MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
+"""How many bytes of messages are kept per session."""
+STORE_TIMEOUT_SECONDS: Final = 1.0
+"""How long a request waits for the session store before it gets 503."""
+_RECONNECT_SECONDS: Final = 1.0
+"""How long a client should wait before it reconnects after the server has closed its stream."""
 _RETRY_SECONDS: Final = 10
 
 
@@ -57,16 +65,21 @@ class Sessions:
     shared: ClassVar = False
     """Whether other processes serve them too; then a session is restored before each message and published after it."""
 
-    def __init__(self, handler: DefaultHandler, settings: SessionSettings, store: IEventStore | None) -> None:
+    def __init__(
+        self, handler: DefaultHandler, settings: SessionSettings, store: IEventStore | None, maximum_per_caller: int
+    ) -> None:
         self._handler = handler
         self._settings = settings
         self._store = store
+        self._maximum_per_caller = maximum_per_caller
         self._by_id: dict[bytes, Session] = {}
         self._other_connections: set[OtherConnection] = set()
         self._forgetting: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closing = False
-        self.stream_replies = settings.stream_replies and store is not None
+        self.reconnect_seconds = _RECONNECT_SECONDS
+        """How long a client should wait before it reconnects."""
+        self.stream_replies = settings.resumable == "replies" and store is not None
         self.plain_replies = not (self.stream_replies or self.shared)
         """Whether a reply can be sent without further processing."""
 
@@ -84,7 +97,7 @@ class Sessions:
         """
         self.check_open()
         self._make_room(share)
-        session = Session(principal, self._store, self._settings.retry_seconds, share=share)
+        session = Session(principal, self._store, self.reconnect_seconds, share=share)
         self._by_id[session.id] = session
         self._handler.connect(session)
         self._sweep_later()
@@ -188,7 +201,7 @@ class Sessions:
             connection.on_stop()
 
     def _make_room(self, share: Share | None) -> None:
-        maximum, limit = self._settings.maximum, self._settings.maximum_per_principal
+        maximum, limit = self._settings.maximum, self._maximum_per_caller
         if len(self) >= maximum or self._is_used_up(share):
             self._drop_idle()
         if len(self) >= maximum:
@@ -197,8 +210,7 @@ class Sessions:
             raise too_many_sessions(limit)
 
     def _is_used_up(self, share: Share | None) -> bool:
-        limit = self._settings.maximum_per_principal
-        return is_used_up(share, limit, self._by_id.values(), self._other_connections)
+        return is_used_up(share, self._maximum_per_caller, self._by_id.values(), self._other_connections)
 
     def _sweep_later(self) -> None:
         if self._sweeping is None and (self._by_id or self.shared):
@@ -226,24 +238,25 @@ def choose_sessions(
     redis: "RedisClient | None" = None,
 ) -> Sessions:
     """Make the sessions that the settings describe; shared ones need a running event loop."""
+    per_caller = settings.limits.of_caller(settings.sessions.maximum)
     if redis is not None:
-        return _redis_sessions(handler, settings.sessions, redis, given)
+        return _redis_sessions(handler, settings.sessions, redis, given, per_caller)
     if settings.sessions.directory is not None:
-        return _sqlite_sessions(handler, settings.sessions, settings.sessions.directory, given)
-    return Sessions(handler, settings.sessions, _events(settings.sessions, given))
+        return _sqlite_sessions(handler, settings.sessions, settings.sessions.directory, given, per_caller)
+    return Sessions(handler, settings.sessions, _events(settings.sessions, given), per_caller)
 
 
 def _events(settings: SessionSettings, given: IEventStore | None) -> IEventStore | None:
     """Choose the event store; None if streams cannot be resumed."""
-    if not settings.resumable:
+    if settings.resumable == "off":
         return None
     if given is not None:
         return given
-    return MemoryEventStore(settings.max_events, settings.max_event_bytes, settings.max_total_event_bytes)
+    return MemoryEventStore(MAX_EVENTS, MAX_EVENT_BYTES, settings.max_total_event_bytes)
 
 
 def _redis_sessions(
-    handler: DefaultHandler, settings: SessionSettings, redis: "RedisClient", given: IEventStore | None
+    handler: DefaultHandler, settings: SessionSettings, redis: "RedisClient", given: IEventStore | None, per_caller: int
 ) -> Sessions:
     from axolotl_server.sessions.shared_sessions import SharedSessions
     from axolotl_server.stores.redis_events import RedisEventStore
@@ -252,24 +265,25 @@ def _redis_sessions(
     store = RedisSessionStore(
         redis,
         maximum=settings.maximum,
-        maximum_per_principal=settings.maximum_per_principal,
+        maximum_per_principal=per_caller,
         idle_seconds=settings.idle_seconds,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
-    if not settings.resumable or given is not None:
-        return SharedSessions(handler, settings, given if settings.resumable else None, store)
+    if settings.resumable == "off" or given is not None:
+        events_or_none = None if settings.resumable == "off" else given
+        return SharedSessions(handler, settings, events_or_none, store, per_caller)
     events = RedisEventStore(
         redis,
-        max_events=settings.max_events,
-        max_bytes=settings.max_event_bytes,
+        max_events=MAX_EVENTS,
+        max_bytes=MAX_EVENT_BYTES,
         idle_seconds=settings.idle_seconds,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
-    return SharedSessions(handler, settings, events, store)
+    return SharedSessions(handler, settings, events, store, per_caller)
 
 
 def _sqlite_sessions(
-    handler: DefaultHandler, settings: SessionSettings, directory: Path, given: IEventStore | None
+    handler: DefaultHandler, settings: SessionSettings, directory: Path, given: IEventStore | None, per_caller: int
 ) -> Sessions:
     from axolotl_server.sessions.shared_sessions import SharedSessions
     from axolotl_server.stores.sqlite_events import SqliteEventStore
@@ -279,21 +293,22 @@ def _sqlite_sessions(
     store = SqliteSessionStore(
         directory,
         maximum=settings.maximum,
-        maximum_per_principal=settings.maximum_per_principal,
+        maximum_per_principal=per_caller,
         idle_seconds=settings.idle_seconds,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
-    if not settings.resumable or given is not None:
-        return SharedSessions(handler, settings, given if settings.resumable else None, store)
+    if settings.resumable == "off" or given is not None:
+        events_or_none = None if settings.resumable == "off" else given
+        return SharedSessions(handler, settings, events_or_none, store, per_caller)
     events = SqliteEventStore(
         directory / "events.sqlite",
-        max_events=settings.max_events,
-        max_bytes=settings.max_event_bytes,
+        max_events=MAX_EVENTS,
+        max_bytes=MAX_EVENT_BYTES,
         max_file_bytes=settings.max_total_event_bytes,
-        timeout_seconds=settings.store_timeout_seconds,
+        timeout_seconds=STORE_TIMEOUT_SECONDS,
     )
     events.drop_orphans(store.names)
-    return SharedSessions(handler, settings, events, store, events.close)
+    return SharedSessions(handler, settings, events, store, per_caller, on_close=events.close)
 
 
 def _prepare_directory(directory: Path) -> None:

@@ -34,10 +34,12 @@ class SharedSessions(Sessions):
         settings: SessionSettings,
         events: IEventStore | None,
         store: ISessionStore,
+        maximum_per_caller: int,
+        *,
         on_close: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """Open the store of sessions, which is closed with them; `on_close` closes other stores."""
-        super().__init__(handler, settings, events)
+        super().__init__(handler, settings, events, maximum_per_caller)
         self._bus = SessionBus(handler, store)
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
@@ -48,7 +50,7 @@ class SharedSessions(Sessions):
     def begin(self, principal: Principal, share: Share | None) -> Session:
         """Begin a session, which is stored when its changes are published."""
         self.check_open()
-        return self._hold(SharedSession(principal, self._store, self._settings.retry_seconds, self._bus, share=share))
+        return self._hold(SharedSession(principal, self._store, self.reconnect_seconds, self._bus, share=share))
 
     async def restore(self, session_id: bytes, principal: Principal) -> None:
         """Update a session from the store, if it belongs to the principal."""
@@ -119,8 +121,7 @@ class SharedSessions(Sessions):
         return session
 
     def _restored(self, session_id: bytes, principal: Principal, found: KnownSession) -> None:
-        retry_seconds = self._settings.retry_seconds
-        session = SharedSession(principal, self._store, retry_seconds, self._bus, session_id)
+        session = SharedSession(principal, self._store, self.reconnect_seconds, self._bus, session_id)
         session.apply(found)
         self._hold(session)
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
     Field,
     PositiveFloat,
-    PositiveInt,
     SecretStr,
     StringConstraints,
     field_validator,
@@ -47,6 +45,7 @@ def _url(value: str) -> str:
 
 
 _Url = Annotated[str, AfterValidator(_url)]
+_UrlOrPath = Annotated[str, AfterValidator(lambda value: _url(value) if "://" in value else value)]
 _Scope = Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$")]
 _Name = Annotated[str, StringConstraints(min_length=1)]
 _KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -118,16 +117,13 @@ class AuthSettings(Section):
     """The accepted values of the claim `aud`. `auth.resource` unless set."""
     authorization_servers: tuple[_Url, ...] = ()
     """The authorization servers that issue tokens. `auth.issuers` unless set."""
-    jwks_url: _Url | None = None
-    """The URL of the issuer's public keys. Found through its metadata unless set here or in `auth.jwks_file`."""
-    jwks_file: Path | None = None
-    """A file with the issuer's public keys. It is reread as often as a URL would be."""
+    jwks: _UrlOrPath | None = None
+    """The URL of the issuer's public keys, or a file with them, which is reread as often as a URL would be. The URL in
+    the issuer's metadata unless set."""
     hmac_secret: SecretStr | None = None
     """A secret shared with the issuer, instead of public keys."""
     algorithms: tuple[SigningAlgorithm, ...] = ()
     """The accepted algorithms. Unless set, all with public keys, or HS256 with a shared secret."""
-    clock_skew_seconds: float = Field(30.0, ge=0, le=300)
-    """How much the clocks of the issuer and this machine may differ."""
     required_scopes: tuple[_Scope, ...] = ()
     """The scopes that every token needs."""
     subject_claim: _Name = "sub"
@@ -146,16 +142,10 @@ class AuthSettings(Section):
     """The client secret of this server for introspection."""
     api_keys: dict[_KeyName, ApiKeySettings] = Field({})
     """API keys by name."""
-    token_cache_size: int = Field(10_000, ge=0)
-    """How many verified tokens are cached. Their expiry is checked with every request."""
     token_cache_seconds: float | None = Field(None, ge=0)
     """How long a verified token is cached. Depends on the kind of verification unless set."""
     timeout_seconds: PositiveFloat = 2.0
     """How long fetching keys or verifying a token may take before the request gets 503."""
-    fetch_max_bytes: PositiveInt = 256 * 1024
-    """The maximum size of a response from an issuer."""
-    jwks_cache_seconds: PositiveFloat = 3600.0
-    """How long public keys are cached."""
     jwks_refresh_seconds: PositiveFloat = 30.0
     """The minimum time between two fetches caused by tokens with unknown keys."""
 
@@ -192,7 +182,7 @@ class AuthSettings(Section):
         return self.authorization_servers or self.issuers
 
     def _faults_of_signatures(self) -> Iterator[str]:
-        places = [name for name in ("jwks_url", "jwks_file", "hmac_secret") if getattr(self, name) is not None]
+        places = [name for name in ("jwks", "hmac_secret") if getattr(self, name) is not None]
         if len(places) > 1:
             yield f"{' and '.join(places)} are two sources of keys: keep one"
         if places and not self.issuers:
@@ -218,7 +208,7 @@ class AuthSettings(Section):
             if self.introspection_client_id is not None or self.introspection_client_secret is not None:
                 yield "introspection_client_id and introspection_client_secret need introspection_url"
             return
-        if self.jwks_url is not None or self.jwks_file is not None or self.hmac_secret is not None:
+        if self.jwks is not None or self.hmac_secret is not None:
             yield "introspection_url and keys are two ways to verify a token: keep one"
         if (self.introspection_client_id is None) != (self.introspection_client_secret is None):
             yield "introspection_client_id and introspection_client_secret must be set together"

@@ -4,43 +4,25 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr, StringConstraints
 
-from axolotl_core.features.feature import Execution
-from axolotl_core.protocol.messages import LogLevel
-from axolotl_server.settings.section import LOWER_CASE, Section
+from axolotl_server.settings.section import Section
 
 
-class LimitOverrides(Section):
-    """Limits of a tool or of a tool set, set by the operator."""
+class ToolsetOverrides(Section):
+    """Settings of one tool set."""
 
     timeout_seconds: PositiveFloat | None = None
     """The deadline of a call. Overrides the deadline in the code of the tool."""
-    max_timeout_seconds: PositiveFloat | None = None
-    """How far progress may move the deadline, counted from the start of the call."""
     max_concurrency: PositiveInt | None = None
     """How many calls may run at once: of the tool, or of all tools in the set together."""
-    queue_limit: int | None = Field(None, ge=0)
-    """How many more calls may wait in the queue."""
-    queue_timeout_seconds: PositiveFloat | None = None
-    """How long a call may wait in the queue."""
-    pool: str | None = None
-    """The share of the threads that runs the calls, for all tools with the same `pool`."""
-    max_result_bytes: PositiveInt | None = None
-    """The maximum size of a result."""
 
 
-class ToolOverrides(LimitOverrides):
+class ToolOverrides(ToolsetOverrides):
     """Settings of one tool. They win over those of its tool set and over the attributes of the tool."""
 
-    execution: Execution | None = None
-    """Where the tool runs."""
-    coerce_arguments: bool | None = None
-    """Whether to coerce its arguments."""
+    queue_limit: int | None = Field(None, ge=0)
+    """How many more calls may wait in the queue."""
     enabled: bool = True
     """Whether to serve the tool."""
-
-
-class ToolsetOverrides(LimitOverrides):
-    """Settings of one tool set: limits that its tools share, and defaults for each of them."""
 
 
 class ToolsSettings(Section):
@@ -49,10 +31,8 @@ class ToolsSettings(Section):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, ToolOverrides] = Field(init=False)
 
-    name_matching: Literal["fold", "exact"] = "fold"
-    """Whether the case of tool names is ignored (`fold`) or matters (`exact`)."""
     coerce_arguments: bool = False
-    """Whether `"5"` is accepted for 5, unless the tool or `tools.<name>` sets it."""
+    """Whether `"5"` is accepted for 5, unless the tool sets it."""
     inline_references: bool = False
     """Whether each `$ref` in a schema is replaced by its definition, except for recursive types."""
 
@@ -82,16 +62,8 @@ class ApprovalSettings(Section):
 class IdempotencySettings(Section):
     """Stored results of idempotent tools."""
 
-    max_entries: PositiveInt = 10_000
-    """How many results are kept in memory. The oldest are dropped first."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of results are kept in memory. The oldest are dropped first."""
-    max_record_bytes: PositiveInt = 1024 * 1024
-    """The maximum size of a stored result. For a larger one, only the fact that the call has finished is stored."""
-    claim_seconds: PositiveFloat = 10.0
-    """How long a replica may be silent before another one takes over its work."""
-    store_timeout_seconds: PositiveFloat = 1.0
-    """How long a call waits for the store."""
     on_store_failure: Literal["open", "closed"] = "closed"
     """Whether calls run unprotected (`open`) or are refused (`closed`) while the store is down."""
 
@@ -103,12 +75,11 @@ class LimitSettings(Section):
     """The deadline of a call, unless the tool or `tools.<name>` has its own."""
     max_timeout_seconds: PositiveFloat = 300.0
     """The maximum duration of a call whose deadline is extended by progress."""
-    cancel_grace_seconds: float = Field(0.02, ge=0, le=0.04)
-    """How long a stopped call may take to end before its caller is answered without it."""
     max_inflight: PositiveInt = 10_000
     """The maximum number of running and waiting calls. Others are refused."""
-    max_inflight_per_principal: PositiveInt | None = 1000
-    """The maximum number of calls of one principal over HTTP, or of one address if anonymous. null means no limit."""
+    share_per_caller: float = Field(0.1, gt=0, le=1)
+    """How much of the calls, sessions, subscriptions and tasks of this server one principal over HTTP may have, or one
+    address if anonymous; and how many of the connections one address. 1 means everything."""
     max_concurrency: PositiveInt | None = None
     """How many calls may run at once in the whole server. Unlimited unless set."""
     queue_limit: int = Field(0, ge=0)
@@ -119,31 +90,23 @@ class LimitSettings(Section):
     """The maximum size of a result."""
     max_message_bytes: PositiveInt = 4 * 1024 * 1024
     """The maximum size of a message: an HTTP body, or a line on stdio."""
-    max_json_values: int = Field(100_000, ge=1000)
-    """The maximum number of JSON values in a message. Object keys count too."""
     threads: PositiveInt = 256
     """The maximum number of threads that run tools. They start on demand. Beyond it, calls wait."""
-    threads_per_tool: PositiveInt = 40
-    """The maximum number of threads for one tool, or for all tools of a `pool`. Beyond it, calls wait."""
-    loop_stall_seconds: PositiveFloat | None = 0.25
-    """How long code may block the event loop before its stack is logged. null turns this off."""
-    max_loop_lag_seconds: PositiveFloat | None = 0.08
-    """How long an HTTP request may wait for a busy event loop before it gets 503. null turns this off."""
     processes: PositiveInt = 4
     """The maximum number of processes for a tool with `execution = "process"`."""
     max_process_bytes: PositiveInt | None = None
     """How much memory a tool process may use."""
     ask_timeout_seconds: PositiveFloat = 300.0
     """How long a call waits for an answer from its user. Its deadline is paused meanwhile."""
-    close_seconds: PositiveFloat = 5.0
-    """How long closing may take at the end of a shutdown before the process exits."""
+
+    def of_caller(self, maximum: int) -> int:
+        """Return how many of something one caller may have."""
+        return max(1, round(maximum * self.share_per_caller))
 
 
 class ProtocolSettings(Section):
     """Choices that the protocol leaves open."""
 
-    page_size: PositiveInt = 1000
-    """The maximum number of entries in a page of a list."""
     ascii_names: bool = True
     """Whether the names of tools and prompts must be ASCII, so that no two of them look alike."""
     unknown_tool: Literal["by_revision", "method_not_found", "invalid_params"] = "by_revision"
@@ -157,14 +120,6 @@ class ProtocolSettings(Section):
     state_keys: tuple[SecretStr, ...] = ()
     """Secrets of at least 16 characters that encrypt the state of questions. The first encrypts, all decrypt. Unless
     set, each process generates its own."""
-    state_ttl_seconds: PositiveFloat = 600.0
-    """How long a client may take to answer a question in the stateless revision."""
-    log_level: Annotated[LogLevel, LOWER_CASE] = "info"
-    """The level of log messages for clients that have not set one."""
-    log_messages_per_second: PositiveFloat = 100.0
-    """How many log messages a call may send to its client. More are dropped."""
-    progress_per_second: PositiveFloat = 20.0
-    """How many progress notifications a call may send. More are held back, and the latest is sent."""
 
 
 class CachingSettings(Section):
@@ -183,12 +138,6 @@ class SubscriptionSettings(Section):
 
     maximum: PositiveInt = 1000
     """How many `subscriptions/listen` streams may be open at once."""
-    maximum_per_principal: PositiveInt | None = 100
-    """The maximum number of streams of one principal over HTTP, or of one address if anonymous. null means no limit."""
-    maximum_resources: PositiveInt = 1000
-    """How many resources a client may watch."""
-    maximum_per_request: PositiveInt = 100
-    """How many resources, and how many tasks, one `subscriptions/listen` request may name."""
 
 
 class TaskSettings(Section):

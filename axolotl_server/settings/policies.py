@@ -1,11 +1,9 @@
 """The sections `quotas`, `audit` and `authorization` of the settings."""
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import (
-    BeforeValidator,
     Field,
     PositiveFloat,
     PositiveInt,
@@ -17,7 +15,6 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from axolotl_core.features.feature import Kind
-from axolotl_core.names import did_you_mean
 from axolotl_core.policies.quota import Counted, Dimension, QuotaRule, RateLimit, Window, WindowLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
@@ -82,12 +79,6 @@ class QuotaSettings(Section):
 
     rules: dict[_RuleName, QuotaRuleSettings] = Field(default_factory=dict)
     """Rules by name. Callers see the name when they exceed the limit."""
-    max_entries: PositiveInt = 100_000
-    """How many counts are kept in memory. Expired ones are dropped first."""
-    store_timeout_seconds: PositiveFloat = 0.25
-    """How long a call waits for the store."""
-    store_retry_seconds: PositiveFloat = 1.0
-    """How long to wait before a failed store is tried again."""
     on_store_failure: Literal["open", "closed"] = "open"
     """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
@@ -114,18 +105,12 @@ class AuditSettings(Section):
     """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"
     """Whether records have a digest of the arguments, or the arguments without sensitive values."""
-    kinds: tuple[Kind, ...] = ("tool", "prompt", "resource", "skill", "extension")
-    """The kinds of features whose calls are recorded."""
     key: SecretStr | None = Field(None, min_length=16)
     """A secret of at least 16 characters that protects the hash chain from being rewritten."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
     """The size at which the file is rotated."""
     max_files: PositiveInt | None = None
     """How many rotated files are kept. All unless set."""
-    max_rejections_per_minute: int = Field(100, ge=0, le=10_000)
-    """For how many addresses per minute rejected tokens are recorded. Further ones are only counted. 0 records none."""
-    timeout_seconds: PositiveFloat = 5.0
-    """How long a sink may take to write a record before it counts as failed."""
 
     @property
     def enabled(self) -> bool:
@@ -138,43 +123,13 @@ class AuditSettings(Section):
         return self.model_copy(update={"jsonl_path": path})
 
 
-def _one_of(*words: str) -> BeforeValidator:
-    """Refuse other words, and suggest the most similar one."""
-
-    def check(value: object) -> object:
-        if not isinstance(value, str) or value in words:
-            return value
-        hint = did_you_mean(value, words, f"; choose one of: {', '.join(words)}")
-        raise PydanticCustomError("unknown_word", "{text}", {"text": f"there is no {value!r}{hint}"})
-
-    return BeforeValidator(check)
-
-
 RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]
 """The kinds of features that rules can match. Completions belong to the feature they complete."""
 
 _Words: TypeAlias = Annotated[frozenset[str], Field(min_length=1)]
-_Kind: TypeAlias = Annotated[RuledKind, _one_of("tool", "prompt", "resource", "skill", "extension")]
 
 
-class _Part(Section):
-    """A table inside a list, which suggests similar names for unknown keys itself."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        unknown = [key for key in data if key not in cls.model_fields] if isinstance(data, Mapping) else []
-        if unknown:
-            text = "; ".join(_unknown_key(str(key), cls.model_fields) for key in unknown)
-            raise PydanticCustomError("unknown_key", "{text}", {"text": text})
-        return data
-
-
-def _unknown_key(key: str, known: Iterable[str]) -> str:
-    return f"{key!r} is unknown{did_you_mean(key, known, '; choose one of: ' + ', '.join(known))}"
-
-
-class Who(_Part):
+class Who(Section):
     """The principals that a rule matches. All given conditions must hold."""
 
     subjects: _Words | None = None
@@ -189,12 +144,12 @@ class Who(_Part):
     """Matches principals that are anonymous, or that are not."""
 
 
-class What(_Part):
+class What(Section):
     """The features that a rule matches. All given conditions must hold."""
 
     names: _Words | None = None
     """Matches features by name, URI or template, or by a pattern with `*` and `?`."""
-    kinds: Annotated[frozenset[_Kind], Field(min_length=1)] | None = None
+    kinds: Annotated[frozenset[RuledKind], Field(min_length=1)] | None = None
     """Matches features of these kinds."""
     toolsets: _Words | None = None
     """Matches features in these tool sets, including nested ones."""
@@ -206,12 +161,12 @@ class What(_Part):
     """Matches tools by annotation. A tool without one does not count as read-only."""
 
 
-class AuthorizationRule(_Part):
+class AuthorizationRule(Section):
     """A rule of the policy."""
 
     name: str = Field(min_length=1)
     """The name of the rule, for the audit log and `axolotl policy explain`."""
-    effect: Annotated[Literal["allow", "deny"], _one_of("allow", "deny")]
+    effect: Literal["allow", "deny"]
     """Whether the rule allows or denies. Denying takes precedence."""
     who: Who = Field(default_factory=Who)
     """The principals that the rule matches. All unless set."""
@@ -222,14 +177,10 @@ class AuthorizationRule(_Part):
 class AuthorizationSettings(Section):
     """Authorization: who may use what."""
 
-    mode: Annotated[Literal["off", "enforce"] | None, _one_of("off", "enforce")] = None
-    """Whether the policy is enforced. Unless set, it is enforced if there are rules, a default or an authorizer."""
-    default: Annotated[Literal["deny", "allow"] | None, _one_of("deny", "allow")] = None
+    default: Literal["deny", "allow"] | None = None
     """The decision if no rule matches. Deny unless set."""
-    denied_as: Annotated[Literal["forbidden", "not_found"], _one_of("forbidden", "not_found")] = "not_found"
+    denied_as: Literal["forbidden", "not_found"] = "not_found"
     """Whether a denied feature looks forbidden, or as if it did not exist."""
-    timeout_seconds: PositiveFloat = 2.0
-    """How long a custom authorizer may take. No answer means deny."""
     rules: tuple[AuthorizationRule, ...] = ()
     """The rules. Denying takes precedence over allowing."""
 
@@ -244,17 +195,12 @@ class AuthorizationSettings(Section):
         return rules
 
     @property
-    def enforced(self) -> bool:
-        """Whether the settings alone turn authorization on."""
-        return self.mode == "enforce" or (self.mode is None and self.has_policy)
-
-    @property
     def has_policy(self) -> bool:
         """Whether the settings contain a policy."""
         return bool(self.rules) or self.default is not None
 
 
-class PrincipalSettings(_Part):
+class PrincipalSettings(Section):
     """The principal of a client that cannot authenticate, such as on stdio."""
 
     subject: str = Field(min_length=1)

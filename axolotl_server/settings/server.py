@@ -1,8 +1,8 @@
 """All settings of a server, and the sections about the server itself."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, PositiveInt, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from axolotl_core._version import __version__
 from axolotl_server.settings.authentication import AuthSettings
@@ -19,7 +19,29 @@ from axolotl_server.settings.calls import (
 )
 from axolotl_server.settings.policies import AuditSettings, AuthorizationSettings, QuotaSettings
 from axolotl_server.settings.section import LOWER_CASE, Section
-from axolotl_server.settings.transports import HealthSettings, HttpSettings, SessionSettings, StdioSettings
+from axolotl_server.settings.transports import (
+    HEALTH_PATH,
+    LIVE_PATH,
+    READY_PATH,
+    STARTUP_PATH,
+    HealthSettings,
+    HttpSettings,
+    SessionSettings,
+    StdioSettings,
+)
+
+COMMON: Final = frozenset(
+    {
+        *("log_level", "log.format", "metrics.enabled", "telemetry.traces"),
+        *("server.name", "server.instructions", "stdio.principal"),
+        *("http.host", "http.port", "http.allowed_hosts", "http.trusted_proxies", "http.workers", "http.drain_seconds"),
+        *("limits.timeout_seconds", "limits.max_concurrency", "quotas.rules"),
+        *("redis.url", "tasks.url", "protocol.state_keys"),
+        *("auth.resource", "auth.issuers", "auth.api_keys", "authorization.default", "authorization.rules"),
+        "audit.jsonl_path",
+    }
+)
+"""The settings that operators set; most servers need no others."""
 
 
 class ServerIcon(Section):
@@ -62,8 +84,6 @@ class RedisSettings(Section):
     quotas and results, and the sessions of one machine are shared in files."""
     prefix: str = "axolotl:"
     """The prefix of all keys and channels. Servers with the same prefix share sessions, quotas and results."""
-    connections: PositiveInt = 20
-    """The maximum number of connections per process."""
 
 
 class LogSettings(Section):
@@ -86,17 +106,13 @@ class TelemetrySettings(Section):
     """Whether to send metrics."""
     logs: bool = False
     """Whether to send log records, with the trace and the call that they belong to."""
-    flush_seconds: float = Field(2.0, ge=0)
-    """How long a shutdown waits for telemetry to be sent."""
 
 
 class MetricsSettings(Section):
-    """The Prometheus endpoint."""
+    """The Prometheus endpoint at `/metrics`."""
 
     enabled: bool = False
     """Whether to serve metrics."""
-    path: str = Field("/metrics", pattern=r"^/")
-    """The path of the endpoint."""
 
 
 class ConsoleSettings(Section):
@@ -106,8 +122,6 @@ class ConsoleSettings(Section):
     """Whether to serve the console, on localhost only."""
     token: SecretStr | None = Field(None, min_length=16)
     """The token in the link to the console. Random unless set."""
-    recent_calls: int = Field(500, ge=1, le=10_000)
-    """How many recent calls the console shows when it is opened."""
     show_arguments: bool = False
     """Whether to show arguments, except sensitive ones."""
 
@@ -148,8 +162,9 @@ class ServerSettings(Section):
     def check_sections(self) -> Self:
         """Refuse values that are valid in their sections, but not together."""
         messages = None if self.http.sse_path is None else f"{self.http.sse_path.rstrip('/')}/messages"
-        metrics = self.metrics.path if self.metrics.enabled else None
-        for path in self.health.paths:
-            if path in (self.http.path, self.http.sse_path, messages, metrics):
-                raise ValueError(f"health: {path} is already used by http or metrics; choose another path")
+        used = (self.http.path, self.http.sse_path, messages)
+        health = (LIVE_PATH, READY_PATH, STARTUP_PATH, HEALTH_PATH) if self.health.enabled else ()
+        for path in health:
+            if path in used:
+                raise ValueError(f"http: {path} is a path of the health endpoints; choose another path")
         return self

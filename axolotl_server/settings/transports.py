@@ -2,7 +2,7 @@
 
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, SecretStr, model_validator
 
@@ -10,7 +10,16 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.settings.policies import PrincipalSettings
 from axolotl_server.settings.section import Section
 
-_Path: TypeAlias = Annotated[str, Field(pattern=r"^(/[^?#\s]*)?$")]
+LIVE_PATH: Final = "/livez"
+"""The path of the liveness probe."""
+READY_PATH: Final = "/readyz"
+"""The path of the readiness probe."""
+STARTUP_PATH: Final = "/startupz"
+"""The path of the startup probe."""
+HEALTH_PATH: Final = "/health"
+"""The path of the endpoint that shows all checks."""
+METRICS_PATH: Final = "/metrics"
+"""The path of the Prometheus endpoint."""
 
 
 def _check_network(text: str) -> str:
@@ -25,34 +34,12 @@ _Network: TypeAlias = Annotated[str, AfterValidator(_check_network)]
 
 
 class HealthSettings(Section):
-    """The health endpoints of an HTTP server. An empty path turns an endpoint off."""
+    """The health endpoints of an HTTP server: `/livez`, `/readyz`, `/startupz` and `/health`."""
 
     enabled: bool = True
     """Whether to serve health endpoints."""
-    live_path: _Path = "/livez"
-    """The path of the liveness probe."""
-    ready_path: _Path = "/readyz"
-    """The path of the readiness probe."""
-    startup_path: _Path = "/startupz"
-    """The path of the startup probe."""
-    path: _Path = "/health"
-    """The path of the endpoint that shows all checks."""
-    cache_seconds: float = Field(1.0, ge=0)
-    """How long the result of a check is cached."""
     details: bool = False
     """Whether responses include the reason why a check failed. The log always has it."""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The paths that are served."""
-        paths = (self.live_path, self.ready_path, self.startup_path, self.path)
-        return tuple(filter(None, paths)) if self.enabled else ()
-
-    @model_validator(mode="after")
-    def _check_paths(self) -> Self:
-        if len(set(self.paths)) != len(self.paths):
-            raise ValueError("live_path, ready_path, startup_path and path must differ")
-        return self
 
 
 class HttpSettings(Section):
@@ -85,33 +72,16 @@ class HttpSettings(Section):
     tls_client_ca: Path | None = None
     """A PEM file with the authorities that sign client certificates. If set, clients need a certificate (mutual
     TLS)."""
-    header_timeout_seconds: PositiveFloat = 10.0
-    """How long a client may take to send the headers of a request."""
-    body_timeout_seconds: PositiveFloat = 30.0
-    """How long a client may take to send the body of a request."""
-    write_timeout_seconds: PositiveFloat = 30.0
-    """How long a client may leave its response unread before the connection is closed and its call stopped."""
+    request_timeout_seconds: PositiveFloat = 30.0
+    """How long a client may take to send the body of a request, and its headers, which have at most 10 seconds."""
     idle_timeout_seconds: PositiveFloat = 30.0
     """How long a connection may stay open between two requests."""
-    max_head_bytes: int = Field(16 * 1024, ge=1024, le=1024 * 1024)
-    """The maximum size of the request line and headers. A larger head gets 431."""
-    max_headers: PositiveInt = 100
-    """The maximum number of headers in a request. A request with more gets 431."""
     max_connections: PositiveInt = 10_000
     """The maximum number of open connections, at most four fifths of the file descriptor limit. Others get 503."""
-    max_connections_per_address: PositiveInt | None = 1000
-    """The maximum number of connections from one address, except loopback and trusted proxies. null means no limit."""
-    max_buffered_body_bytes: PositiveInt = 64 * 1024 * 1024
-    """The maximum size of all request bodies together that are incomplete, or wait for another reply of their
-    connection. Beyond it, requests get 503."""
-    max_running_body_bytes: PositiveInt = 64 * 1024 * 1024
-    """The maximum size of all bodies above 64 KiB of running requests together, half of it for one caller. Beyond it,
-    requests get 503."""
-    max_unread_bytes: PositiveInt = 64 * 1024 * 1024
-    """The maximum size of all unread responses together, and of all events that wait for clients that do not read.
-    Beyond it, the connections that have stalled longest are closed."""
-    watch_after_seconds: PositiveFloat = 0.05
-    """How long a call runs before the server begins to check whether its client has disconnected."""
+    max_buffer_bytes: PositiveInt = 64 * 1024 * 1024
+    """The maximum size of all bodies together that are incomplete or wait for another reply; of all bodies above 64 KiB
+    of running requests, half of it for one caller; of all unread responses; and of all events that wait for clients
+    that do not read."""
     keep_alive_seconds: PositiveFloat = 15.0
     """The interval of keep-alive comments on idle event streams. A call that has sent nothing for this long switches to
     an event stream."""
@@ -150,10 +120,6 @@ class HttpSettings(Section):
 class StdioSettings(Section):
     """The stdio transport."""
 
-    drain_seconds: float = Field(5.0, ge=0)
-    """How long running calls have to finish after the client has closed stdin."""
-    end_with_parent: bool = True
-    """Whether the server stops when its parent process has ended, even if stdin is still open."""
     principal: PrincipalSettings | None = None
     """The principal of the client. Anonymous unless set."""
 
@@ -168,24 +134,13 @@ class SessionSettings(Section):
 
     maximum: PositiveInt = 1000
     """How many sessions may exist at once, including HTTP+SSE streams."""
-    maximum_per_principal: PositiveInt | None = 100
-    """The maximum number of sessions of one principal, or of one address if anonymous. null means no limit."""
     idle_seconds: PositiveFloat = 600.0
     """How long a session may be idle before it ends."""
-    resumable: bool = True
-    """Whether messages are kept for clients that lose their connection."""
-    stream_replies: bool = False
-    """Whether every reply is sent as an event, so that it can be resumed."""
-    max_events: PositiveInt = 1000
-    """How many messages are kept per session. The oldest are dropped first."""
-    max_event_bytes: PositiveInt = 4 * 1024 * 1024
-    """How many bytes of messages are kept per session."""
+    resumable: Literal["off", "streams", "replies"] = "streams"
+    """What is kept for clients that lose their connection: nothing, the messages of event streams, or also every reply,
+    which is then sent as an event."""
     max_total_event_bytes: PositiveInt = 64 * 1024 * 1024
     """How many bytes of messages are kept for all sessions, in memory or in a directory. In memory, the
     caller with the most loses the oldest ones of its largest session; in a directory, the session with the most."""
-    retry_seconds: PositiveFloat = 1.0
-    """How long a client should wait before it reconnects after the server has closed its stream."""
     directory: Path | None = None
     """A directory in which the processes of one machine share sessions."""
-    store_timeout_seconds: PositiveFloat = 1.0
-    """How long a request waits for the session store before it gets 503."""

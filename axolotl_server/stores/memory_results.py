@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _EXPIRY_CHECKS: Final = 16
 """How many of the oldest results are checked for expiry whenever a result is stored."""
 
+MAX_RESULTS: Final = 10_000
+"""How many results of idempotent calls are kept in memory. The oldest are dropped first."""
 _log: Final = logging.getLogger("axolotl")
 
 
@@ -80,7 +82,7 @@ class MemoryResultStore(IResultStore):
 
     def _count_eviction(self) -> None:
         if not self.evicted:
-            _log.warning("results are evicted before they expire: raise idempotency.max_entries or max_bytes")
+            _log.warning("results are evicted before they expire: raise idempotency.max_bytes")
         self.evicted += 1
 
     def _drop(self, key: str) -> None:
@@ -96,7 +98,7 @@ def make_result_store(
     if given is not None:
         return given
     if redis is None:
-        return MemoryResultStore(settings.max_entries, settings.max_bytes)
+        return MemoryResultStore(MAX_RESULTS, settings.max_bytes)
     from axolotl_server.stores.redis_results import RedisResultStore
 
-    return RedisResultStore(redis, claim_seconds=settings.claim_seconds, timeout_seconds=settings.store_timeout_seconds)
+    return RedisResultStore(redis)

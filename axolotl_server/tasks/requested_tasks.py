@@ -21,6 +21,7 @@ from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server.eras.era import Methods
+from axolotl_server.features.catalogue import PAGE_SIZE
 from axolotl_server.features.tools import ToolMethods
 from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.replies import end_cancelled
@@ -134,7 +135,7 @@ class RequestedTasks(ITaskListener):
         """List the tasks of the caller; a page has fewer than usual if the caller may not use the tools of some."""
         cursor = read_params(request.data, ListParams).cursor
         after = 0 if cursor is None else decode_cursor("tasks", cursor)
-        size = request.era.settings.page_size
+        size = PAGE_SIZE
         with self._service.reachable():
             records = await self._service.engine.of(self._service.owner(request, "requested"), after, size + 1)
         visible = await self._service.visible(records[:size], request)

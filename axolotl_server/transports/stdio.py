@@ -56,6 +56,8 @@ class LineSplitter:
         return line
 
 
+DRAIN_SECONDS: Final = 5.0
+"""How long running calls have to finish after the client has closed stdin."""
 _URGENT_SECONDS: Final = 0.5
 
 _log: Final = logging.getLogger("axolotl")
@@ -124,7 +126,11 @@ class _Outbox:
 
 
 async def serve_stdio(
-    handler: DefaultHandler, settings: ServerSettings, streams: StandardStreams, stop: StopSignal
+    handler: DefaultHandler,
+    settings: ServerSettings,
+    streams: StandardStreams,
+    stop: StopSignal,
+    drain_seconds: float = DRAIN_SECONDS,
 ) -> None:
     """Serve until the client closes the input or a stop is requested; every request that was read is answered.
 
@@ -144,7 +150,7 @@ async def serve_stdio(
     await stop.wait()
     if inbox.open:
         handler.inflight.refuse()
-    await _drain(handler, exchange, settings.stdio.drain_seconds, stop)
+    await _drain(handler, exchange, drain_seconds, stop)
     inbox.close()
     valve.close()
     handler.inflight.stop_all(CancelReason.SHUTDOWN)

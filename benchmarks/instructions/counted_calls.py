@@ -21,7 +21,7 @@ from axolotl_server.transports.stdio import serve_stdio
 from benchmarks import wire
 from benchmarks.instructions.caller import Caller
 from benchmarks.instructions.comparison import FLOOR, LAYERS, SESSION, STATELESS, STDIO
-from benchmarks.instructions.counted_layers import QUIET, layered_hosts, token
+from benchmarks.instructions.counted_layers import be_patient, layered_hosts, token
 from benchmarks.servers import floor
 from benchmarks.servers.axolotl_add import Container
 
@@ -100,7 +100,8 @@ async def _warm(caller: Caller, port: int | None, requests: list[bytes]) -> Play
 
 def _scenarios(directory: Path) -> list[Served]:
     hosts = layered_hosts(directory)
-    plain = partial(ServerHost, Container(), flags=QUIET)
+    be_patient()
+    plain = partial(ServerHost, Container())
     return [
         _floor,
         partial(_stateless, plain()),

@@ -12,7 +12,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
 from axolotl_core import ToolAnnotations
-from axolotl_server import ServerHost
+from axolotl_server import ServerHost, host
+from axolotl_server.http import admission
 from benchmarks.instructions.comparison import AUTHORIZATION, PLAIN, READ_ONLY, TOGETHER
 from benchmarks.servers.axolotl_add import Add, Container
 
@@ -29,8 +30,12 @@ _QUOTAS: Final = {
 _RESOURCE: Final = "http://127.0.0.1:8000/mcp"
 _AUTH: Final = {"issuers": [_ISSUER], "resource": _RESOURCE, "hmac_secret": _SECRET}
 _METRICS: Final = {"enabled": True}
-QUIET: Final[dict[str, Any]] = {"limits": {"loop_stall_seconds": None, "max_loop_lag_seconds": None}}
-"""Under valgrind everything is slow: the watchdog would report a blocked event loop, and requests would wait for it."""
+_PATIENCE_SECONDS: Final = 3600.0
+
+
+def be_patient() -> None:
+    """Under valgrind everything is slow: the watchdog would report a blocked event loop, and requests be refused."""
+    vars(host)["STALL_SECONDS"] = vars(admission)["MAX_LAG_SECONDS"] = _PATIENCE_SECONDS
 
 
 class ReadOnlyAdd(Add):
@@ -55,8 +60,8 @@ def layered_hosts(directory: Path) -> dict[str, ServerHost]:
     metrics.set_meter_provider(MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False))
     trace.set_tracer_provider(TracerProvider(shutdown_on_exit=False))
     read_only = {"audit": _audit(directory / "read-only.jsonl")}
-    made = {name: ServerHost(Container(), flags=QUIET | flags) for name, flags in _settings(directory).items()}
-    return {**made, READ_ONLY: ServerHost(ReadOnlyContainer(), flags=QUIET | read_only)}
+    made = {name: ServerHost(Container(), flags=flags) for name, flags in _settings(directory).items()}
+    return {**made, READ_ONLY: ServerHost(ReadOnlyContainer(), flags=read_only)}
 
 
 def _settings(directory: Path) -> dict[str, dict[str, Any]]:

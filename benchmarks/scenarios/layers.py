@@ -44,7 +44,7 @@ def _shared_results(directory: Path) -> Mapping[str, Any]:
 
 
 def _many(directory: Path) -> Mapping[str, Any]:
-    bulkheads = {"limits": {"loop_stall_seconds": None, **_WIDE}, "toolsets": {TOOLSET: _WIDE}}
+    bulkheads = {"limits": _WIDE, "toolsets": {TOOLSET: _WIDE}}
     return {**_log("write")(directory), "authorization": _RULES, "quotas": {"rules": _QUOTAS}, **bulkheads}
 
 

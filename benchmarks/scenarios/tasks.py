@@ -36,8 +36,7 @@ _EXTENSION: Final[dict[str, Any]] = {"extensions": {"io.modelcontextprotocol/tas
 
 def _settings(url: str) -> dict[str, Any]:
     tasks = {"url": url, "run_here": False, "maximum": 1_000_000, "maximum_per_principal": None, "max_bytes": 2**30}
-    # The time in which a busy machine does not run the process is not worth a warning.
-    return {"tasks": tasks, "protocol": {"state_keys": [_KEY]}, "limits": {"loop_stall_seconds": None}}
+    return {"tasks": tasks, "protocol": {"state_keys": [_KEY]}}
 
 
 @contextmanager

@@ -64,6 +64,6 @@ def test_bounds_have_tests() -> None:
 
 def test_bounds_are_listed_once() -> None:
     """There is one row per bound, and every default can be read from the code."""
-    listed = Counter(bound.limit for bound in all_bounds())
+    listed = Counter((bound.limit, bound.what) for bound in all_bounds())
     assert [limit for limit, count in listed.items() if count > 1] == []
     assert all(bound.default for bound in all_bounds())

@@ -50,7 +50,7 @@ def test_a_start_over_stdio_loads_little() -> None:
     ("variables", "validated"),
     [
         ({}, {"ServerSettings.server"}),
-        ({"AXOLOTL_LIMITS__CLOSE_SECONDS": "3"}, {"ServerSettings.server", "ServerSettings.limits"}),
+        ({"AXOLOTL_LIMITS__TIMEOUT_SECONDS": "3"}, {"ServerSettings.server", "ServerSettings.limits"}),
     ],
     ids=["the container sets a section", "a variable sets another"],
 )

@@ -28,7 +28,6 @@ _RECOVERY_SECONDS: Final = 10.0
 _CALLS: Final = 100
 """How many calls are made before, during and after a fault."""
 _ALLOWED_GROWTH: Final = 64 << 20
-_SHARED: Final = {"AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "1", "AXOLOTL_IDEMPOTENCY__CLAIM_SECONDS": "2"}
 _ONCE: Final = (*TOOLS, "once")
 _HOUR: Final = 3600.0
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -251,7 +250,7 @@ SCENARIOS: Final[Mapping[str, Callable[[int, int], Coroutine[None, None, Result]
 
 
 def _with(redis: RedisServer) -> dict[str, str]:
-    return {**_SHARED, "AXOLOTL_REDIS__URL": redis.url}
+    return {"AXOLOTL_REDIS__URL": redis.url}
 
 
 @contextmanager

@@ -103,13 +103,14 @@ async def test_a_call_without_a_task(peer: IPeer) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_pages_of_a_list_are_followed(mode: Any, places: Places) -> None:
+async def test_pages_of_a_list_are_followed(mode: Any, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that reads a list page by page gets every item once."""
     way = Way("fastmcp", mode, "http")
     async with connected(way, places) as peer:
         expected = [[one.name for one in found] for found in (await peer.tools(), await peer.resources())]
+    monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 2)
     async with (
-        serving(Container(), {"protocol": {"page_size": 2}}) as server,
+        serving(Container()) as server,
         connected(way, Places(server.url, "", places.command)) as peer,
     ):
         assert [[one.name for one in found] for found in (await peer.tools(), await peer.resources())] == expected

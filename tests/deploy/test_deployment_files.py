@@ -14,7 +14,9 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import unknown_variables
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.host import ServerHost
+from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.transports import LIVE_PATH, METRICS_PATH, READY_PATH, STARTUP_PATH
 from tests.deploy.files import (
     DEPLOY,
     ROOT,
@@ -78,7 +80,7 @@ def seconds(text: str) -> float:
 def ladder_seconds(settings: ServerSettings) -> float:
     """Return the maximum time of a graceful shutdown, as in docs/operate/health.md."""
     http = settings.http
-    return http.drain_delay_seconds + http.drain_seconds + settings.limits.close_seconds
+    return http.drain_delay_seconds + http.drain_seconds + CLOSE_SECONDS
 
 
 class TestImage:
@@ -258,12 +260,11 @@ class TestKubernetes:
 
     def test_probes(self) -> None:
         """Probes use the configured routes and the port of the server."""
-        health = ServerSettings().health
         asked = {name: self.container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
         assert {name: get["path"] for name, get in asked.items()} == {
-            "startup": health.startup_path,
-            "liveness": health.live_path,
-            "readiness": health.ready_path,
+            "startup": STARTUP_PATH,
+            "liveness": LIVE_PATH,
+            "readiness": READY_PATH,
         }
         (port,) = self.container["ports"]
         assert port["containerPort"] == ServerSettings().http.port
@@ -306,7 +307,7 @@ class TestKubernetes:
         assert annotations == {
             "prometheus.io/scrape": "true",
             "prometheus.io/port": str(settings.http.port),
-            "prometheus.io/path": settings.metrics.path,
+            "prometheus.io/path": METRICS_PATH,
         }
 
     def test_network_policy(self) -> None:

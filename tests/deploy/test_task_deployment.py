@@ -13,6 +13,7 @@ import pytest
 
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from tests.deploy.files import DEPLOY, compose, compose_variables, documents, resource
 from tests.deploy.test_deployment_files import MARGIN_SECONDS, STATE_KEY, check_command, seconds
@@ -44,8 +45,8 @@ def test_composed_services(service: str) -> None:
     assert made["cap_drop"] == ["ALL"]
     if service != "prepare":
         assert variables["AXOLOTL_TASKS__RUN_HERE"] == "false"
-        times = (variables["AXOLOTL_HTTP__DRAIN_SECONDS"], variables["AXOLOTL_LIMITS__CLOSE_SECONDS"])
-        assert seconds(made["stop_grace_period"]) > sum(map(float, times)) + MARGIN_SECONDS
+        times = float(variables["AXOLOTL_HTTP__DRAIN_SECONDS"]) + CLOSE_SECONDS
+        assert seconds(made["stop_grace_period"]) > times + MARGIN_SECONDS
         assert made["depends_on"] == {"prepare": {"condition": "service_completed_successfully"}}
 
 
@@ -108,7 +109,7 @@ def test_workers_in_kubernetes() -> None:
     assert [get["path"] for get in asked.values()] == ["/livez", "/livez", "/readyz"]
     assert {get["port"] for get in asked.values()} == {port["name"]}
     data = resource("ConfigMap")["data"]
-    times = float(data["AXOLOTL_HTTP__DRAIN_SECONDS"]) + float(data["AXOLOTL_LIMITS__CLOSE_SECONDS"])
+    times = float(data["AXOLOTL_HTTP__DRAIN_SECONDS"]) + CLOSE_SECONDS
     assert pod["terminationGracePeriodSeconds"] > times + MARGIN_SECONDS
     (audit,) = (one for one in worker["volumeMounts"] if one["name"] == "audit")
     assert data["AXOLOTL_AUDIT__JSONL_PATH"].startswith(f"{audit['mountPath']}/")

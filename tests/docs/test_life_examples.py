@@ -14,10 +14,11 @@ from tests.support.peers.wire import call, connection
 from tests.support.servers.serving import until
 
 
-async def test_healthy() -> None:
+async def test_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readiness depends on the database, and startup on the prices."""
     container: Any = importlib.import_module("healthy").Container()
-    async with ServerHost(container, flags={"health": {"cache_seconds": 0}}) as host:
+    monkeypatch.setattr("axolotl_server.health._CACHE_SECONDS", 0)
+    async with ServerHost(container) as host:
         health, database = make_health(host), container.database()
         database.loaded = False
         assert (await health.startup()).state == "failed"

@@ -12,6 +12,7 @@ from axolotl_cli.app import app
 from axolotl_core import IFeature, ITool, errors
 from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.hosting.roles import Roles
+from axolotl_server.settings.server import COMMON
 from benchmarks.scenarios import SCENARIOS
 from tests.support.docs.bounds import bounds_table, short_bounds_table
 from tests.support.docs.methods import methods_table
@@ -45,6 +46,12 @@ def test_every_setting_is_on_one_page() -> None:
     assert {page: tuple(re.findall(r"`(\w+)`", names)) for page, names in rows} == {
         page: tuple(filter(None, names)) for page, names in PAGES.items()
     }
+
+
+def test_common_settings_exist() -> None:
+    """The common settings are 25 that exist, or tables."""
+    found = [one for one in COMMON if any(re.match(rf"{re.escape(one)}($|[.[])", each.name) for each in all_settings())]
+    assert len(found) == len(COMMON) == 25
 
 
 def test_settings_have_a_meaning() -> None:

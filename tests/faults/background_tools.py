@@ -158,7 +158,6 @@ async def ignore_cancellation() -> None:
 class Container(containers.DeclarativeContainer):
     """All of these tools."""
 
-    settings = providers.Object({"http": {"watch_after_seconds": 0.01}})
     tools = providers.List(
         *map(providers.Object, (echo, cancel_and_wait, cancel_and_return)),
         *map(providers.Object, (report_cancel_and_wait, report_cancel_and_return)),

@@ -102,7 +102,6 @@ def crash_in_process() -> str:
 class Container(containers.DeclarativeContainer):
     """All of these tools."""
 
-    settings = providers.Object({"http": {"watch_after_seconds": 0.01}, "sessions": {"max_events": 10}})
     tools = providers.List(
         *map(providers.Object, (count_objects, reply, report, refuse, crash, hang, wait_for_cancellation)),
         *map(providers.Object, (cancel_itself, use_thread, leave_thread, use_process, crash_in_process)),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.faults.background_tools import Container, let_go
 from tests.faults.wires import WAYS, wire_to
+from tests.support.commands import constants
 from tests.support.peers.wire import call
 from tests.support.servers.server_process import ServerProcess, answer_to, starting
 
@@ -59,7 +60,7 @@ async def test_a_log_handler_that_raises(way: str) -> None:
 
 async def test_a_shutdown_with_a_log_handler_that_raises() -> None:
     """Calls that are stopped by a shutdown are answered although they cannot be logged."""
-    async with starting(TARGET, AXOLOTL_STDIO__DRAIN_SECONDS="0") as server:
+    async with starting(TARGET, **constants({"axolotl_cli.serving.stdio.DRAIN_SECONDS": 0})) as server:
         server.say(*(call(name, id=number) for number, name in enumerate(("break_log", "wait"))))
         assert (await server.hear())["id"] == 0
         server.tell(signal.SIGTERM)

@@ -132,7 +132,7 @@ GUARDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("guard", GUARDS)
-async def test_threads(guard: str) -> None:
+async def test_threads(guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool whose calls block leaves threads free for other tools, whatever limits it."""
     crowd = Crowd()
     slow_tool = tool(queue_timeout_seconds=60, timeout_seconds=60, **GUARDS[guard])(crowd.block)
@@ -141,7 +141,8 @@ async def test_threads(guard: str) -> None:
     def quick() -> str:
         return "quick"
 
-    limits = {"threads": 6, "threads_per_tool": 5}
+    monkeypatch.setattr("axolotl_server.execution.threads.PER_TOOL", 5)
+    limits = {"threads": 6}
     async with ServerHost(container_of(slow_tool, quick), flags={"limits": limits}) as host:
         client = InProcessClient(host.handler)
         slow = [asyncio.ensure_future(client.call("block")) for _ in range(SLOW_CALLS)]
@@ -182,12 +183,13 @@ async def test_sixty_blocked_calls_by_default(abandoned: bool) -> None:
         await client.close()
 
 
-async def test_a_cancelled_call_stops_waiting_for_its_share() -> None:
+async def test_a_cancelled_call_stops_waiting_for_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that waits for a share or a thread and is cancelled is forgotten, and its place goes to the next one."""
     crowd = Crowd()
     slow_tool = tool(timeout_seconds=60)(crowd.block)
     other = tool(timeout_seconds=60, name="other")(crowd.block)
-    limits = {"threads": 2, "threads_per_tool": 1}
+    monkeypatch.setattr("axolotl_server.execution.threads.PER_TOOL", 1)
+    limits = {"threads": 2}
     async with ServerHost(container_of(slow_tool, other), flags={"limits": limits}) as host:
         client, threads = InProcessClient(host.handler), host.assembly.threads
         running = [asyncio.ensure_future(client.call(name)) for name in ("block", "other")]
@@ -232,7 +234,7 @@ async def test_one_thread_runs_one_call_at_a_time() -> None:
     assert overlaps == []
 
 
-async def test_abandoned_threads() -> None:
+async def test_abandoned_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads of abandoned calls stay in their own share, and other tools keep all of theirs."""
     crowd = Crowd()
     slow_tool = tool(pool="aside", timeout_seconds=0.05)(crowd.block)
@@ -241,7 +243,8 @@ async def test_abandoned_threads() -> None:
     def quick() -> str:
         return "quick"
 
-    limits = {"threads": 8, "threads_per_tool": 4}
+    monkeypatch.setattr("axolotl_server.execution.threads.PER_TOOL", 4)
+    limits = {"threads": 8}
     async with ServerHost(container_of(slow_tool, quick), flags={"limits": limits}) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("block") for _ in range(60)))

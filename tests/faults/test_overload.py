@@ -11,13 +11,12 @@ import pytest
 
 from axolotl_core import tool
 from axolotl_server.authentication.api_keys import hash_key
-from axolotl_server.settings.calls import LimitSettings
+from axolotl_server.http.admission import MAX_LAG_SECONDS
 from tests.support.peers.wire import call, mirrored, raw_request
 from tests.support.servers.serving import HttpServer, serving, until
 from tests.support.tools import Echo, container_of
 
 COST_SECONDS = 0.005
-REFUSING = {"limits": {"max_loop_lag_seconds": LimitSettings().max_loop_lag_seconds}}
 GREEDY, QUIET = "axk_key-of-a-greedy-caller", "axk_key-of-a-quiet-caller"
 AUTH = {"api_keys": {"greedy": {"hash": hash_key(GREEDY)}, "quiet": {"hash": hash_key(QUIET)}}}
 
@@ -35,6 +34,12 @@ class Clock:
     def compute(self, seconds: float) -> None:
         self.runs += 1
         self.now += seconds
+
+
+@pytest.fixture(autouse=True)
+def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse requests as usual."""
+    monkeypatch.setattr("tests.support.servers.serving.MAX_LAG_SECONDS", MAX_LAG_SECONDS)
 
 
 @pytest.fixture
@@ -74,7 +79,7 @@ async def serve(clock: Clock, **settings: Any) -> AsyncIterator[HttpServer]:
         clock.compute(seconds)
         return "spun"
 
-    async with serving(container_of(spin, Echo()), {**REFUSING, **settings}) as server:
+    async with serving(container_of(spin, Echo()), settings) as server:
         yield server
 
 
@@ -171,7 +176,7 @@ async def test_clients_that_have_left_are_not_served(clock: Clock) -> None:
             client.close()
         return "left"
 
-    async with serving(container_of(leave), REFUSING) as server:
+    async with serving(container_of(leave)) as server:
         data = raw_request(call("leave"), mirrored(name="leave").items())
         clients += [socket.create_connection(("127.0.0.1", server.port)) for _ in range(10)]
         await until(lambda: len(server.server.connections) == 10)
@@ -179,10 +184,3 @@ async def test_clients_that_have_left_are_not_served(clock: Clock) -> None:
             client.sendall(data)
         await until(lambda: not server.server.connections)
         assert 1 <= clock.runs <= 3
-
-
-async def test_it_can_be_turned_off(clock: Clock) -> None:
-    """With null, every request is served, however long it waits."""
-    async with serve(clock, limits={"max_loop_lag_seconds": None}) as server:
-        replies = await Caller(server, clock).burst(200)
-        assert [response.status_code for response, _ in replies] == [200] * 200

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 PLACES = 2
 UNWANTED = (CancelReason.CLIENT, CancelReason.OPERATOR, CancelReason.DISCONNECT)
 REASONS = [reason for reason in CancelReason if reason is not CancelReason.LOST]  # only tasks are lost
-SETTINGS = {"limits": {"timeout_seconds": 600, "cancel_grace_seconds": 0}}
+SETTINGS = {"limits": {"timeout_seconds": 600}}
 
 
 class Manner(BaseModel):
@@ -59,7 +59,9 @@ class Races(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.puppet = Puppet()
         self.host = ServerHost(container_of(self.puppet), flags=SETTINGS)
-        self.run(self.host.start())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("axolotl_server.calls.feature_method.GRACE_SECONDS", 0)
+            self.run(self.host.start())
         self.transport = self.run(self._open())
         self.decided: dict[int, CancelReason] = {}
         self.answers: dict[int, list[Any]] = collections.defaultdict(list)

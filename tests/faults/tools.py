@@ -259,8 +259,7 @@ ALL = (
 
 SETTINGS = {
     "limits": {"max_process_bytes": MEMORY_BYTES, "processes": 1},
-    "stdio": {"drain_seconds": 0},
-    "http": {"drain_seconds": 0, "watch_after_seconds": 0.01},
+    "http": {"drain_seconds": 0},
 }
 
 

@@ -21,7 +21,7 @@ FAILING: Final = "failing"
 SETTINGS: Final[dict[str, Any]] = {
     "auth": {"api_keys": {"fuzz": {"hash": f"sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()}"}}},
     "stdio": {"principal": {"subject": "fuzz"}},
-    "http": {"sse_path": "/sse", "header_timeout_seconds": 2, "body_timeout_seconds": 2},
+    "http": {"sse_path": "/sse", "request_timeout_seconds": 2},
     "limits": {"timeout_seconds": 5, "ask_timeout_seconds": 5},
     "tasks": {"ttl_seconds": 2},
     "log": {"format": "json"},

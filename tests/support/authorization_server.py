@@ -109,7 +109,7 @@ class Authority:
 
     def settings(self, **changes: Any) -> dict[str, Any]:
         """Return the settings of a server that trusts this authority."""
-        return {"resource": RESOURCE, "issuers": [self.url], "jwks_url": f"{self.url}/jwks", **changes}
+        return {"resource": RESOURCE, "issuers": [self.url], "jwks": f"{self.url}/jwks", **changes}
 
     def count(self, path: str) -> int:
         """Count the requests for a path."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 30.0
@@ -20,6 +21,15 @@ PATIENCE_SECONDS = 30.0
 def environment_with(**extra: str) -> dict[str, str]:
     """Return the environment of the tests without Axolotl settings, plus the given variables."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}, **extra}
+
+
+CONSTANTS = "TEST_CONSTANTS"
+"""The variable with other values of constants, as JSON, for a command."""
+
+
+def constants(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the environment in which constants such as `package.module.NAME` have other values."""
+    return {CONSTANTS: json.dumps(values)}
 
 
 class ForkedCommand:

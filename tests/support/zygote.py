@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from axolotl_cli.__main__ import main
+from tests.support.commands import CONSTANTS
 from tests.support.stall_log import hide_stalls
 
 _PRELOADED = (
@@ -89,6 +90,9 @@ def _run(order: Any) -> None:
     paths = order["environment"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:1] = [order["directory"], *filter(None, paths)]
     sys.argv = ["axolotl", *order["words"]]
+    for name, value in json.loads(os.environ.pop(CONSTANTS, "{}")).items():
+        module, _, constant = name.rpartition(".")
+        setattr(importlib.import_module(module), constant, value)
     sys.modules["__main__"] = ModuleType("__main__")  # like a script: tool processes must not import this module
     main()
 

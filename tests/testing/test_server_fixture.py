@@ -52,7 +52,7 @@ def test_a_server_is_ready_and_drained(run_tests: RunTests, pytester: pytest.Pyt
                 writer.close()
 
         async def test_drain(axolotl_server):
-            settings = {"authorization": {"mode": "off"}}
+            settings = {"authorization": {"default": "allow"}}
             async with axolotl_server("slow_container:Container", settings=settings) as server:
                 call = asyncio.ensure_future(answer_to(server.port, "wait"))
                 while not Path("started").exists():
@@ -87,7 +87,7 @@ def test_failures_show_the_log(run_tests: RunTests, pytester: pytest.Pytester) -
         import asyncio, json, os, signal, urllib.request
         import pytest
 
-        OFF = {"authorization": {"mode": "off"}, "http": {"drain_seconds": 0}}
+        OFF = {"authorization": {"default": "allow"}, "http": {"drain_seconds": 0}}
 
         async def test_failing(axolotl_server):
             async with axolotl_server() as server:

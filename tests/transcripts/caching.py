@@ -54,7 +54,6 @@ class Container(containers.DeclarativeContainer):
     settings = providers.Object(
         {
             "server": {"name": "transcripts", "version": "1"},
-            "protocol": {"page_size": 3},
             "caching": {"list_ttl_seconds": 60, "resource_ttl_seconds": 5.5, "scope": "public"},
         }
     )

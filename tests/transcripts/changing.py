@@ -122,4 +122,4 @@ class Container(containers.DeclarativeContainer):
 class Narrow(Container):
     """The same, with limits of one subscription and two resources."""
 
-    settings = providers.Callable(_settings, subscriptions={"maximum": 1, "maximum_resources": 2})
+    settings = providers.Callable(_settings, subscriptions={"maximum": 1})

@@ -36,7 +36,7 @@ def _resources(*names: str) -> Sequence[Any]:
 class Container(containers.DeclarativeContainer):
     """Five features of each kind."""
 
-    settings = providers.Object({"server": {"name": "transcripts", "version": "1"}, "protocol": {"page_size": 2}})
+    settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
     tools = providers.Callable(_tools, "a", "b", "c", "d", "e")
     prompts = providers.Callable(_prompts, "a", "b", "c", "d", "e")
     resources = providers.Callable(_resources, "a", "b", "c", "d", "e")

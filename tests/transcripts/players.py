@@ -114,8 +114,8 @@ class StdioPlayer(StreamPlayer):
         self._server = server
 
     @classmethod
-    async def start(cls, target: str) -> "StdioPlayer":
-        return cls(await start_process(target))
+    async def start(cls, target: str, **environment: str) -> "StdioPlayer":
+        return cls(await start_process(target, **environment))
 
     async def send(self, data: bytes) -> int | None:
         self._server.say(data)

@@ -43,8 +43,6 @@ class Container(containers.DeclarativeContainer):
 class SmallPages(Container):
     """The same server with small pages."""
 
-    settings = providers.Object({"server": {"name": "transcripts", "version": "1"}, "protocol": {"page_size": 1}})
-
 
 class Guarded(Container):
     """A server whose callers may read everything but one file."""

@@ -121,10 +121,5 @@ class Container(containers.DeclarativeContainer):
 class Quiet(containers.DeclarativeContainer):
     """A server that sends only error messages, and one message per 15 minutes."""
 
-    settings = providers.Object(
-        {
-            "server": {"name": "transcripts", "version": "1"},
-            "protocol": {"log_level": "ERROR", "progress_per_second": 0.001, "log_messages_per_second": 0.001},
-        }
-    )
+    settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
     tools = providers.List(providers.Object(log_all), providers.Object(log_kinds), providers.Singleton(Hurry))

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 import pytest
 
 from axolotl_core.protocol.versions import Revision
+from tests.support.commands import constants
 from tests.support.servers.serving import PATIENCE_SECONDS, BackgroundServers
 from tests.transcripts.matching import differences, kept, paired, recalled, same
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, Received, StdioPlayer
@@ -27,19 +28,40 @@ PLAYS = [
 ]
 
 
+CONSTANTS: Mapping[str, Mapping[str, object]] = {
+    "caching:Container": {"axolotl_server.features.catalogue.PAGE_SIZE": 3},
+    "changing:Narrow": {
+        "axolotl_server.features.resources.MAX_RESOURCES": 2,
+        "axolotl_server.methods.subscriptions.MAX_RESOURCES": 2,
+    },
+    "paging:Container": {"axolotl_server.features.catalogue.PAGE_SIZE": 2},
+    "skilled:SmallPages": {"axolotl_server.features.catalogue.PAGE_SIZE": 1},
+    "speaking:Quiet": {
+        "axolotl_server.messages.request._LOG_LEVEL": "error",
+        "axolotl_server.messages.request.PROGRESS_PER_SECOND": 0.001,
+        "axolotl_server.messages.request.LOG_MESSAGES_PER_SECOND": 0.001,
+    },
+}
+"""Smaller bounds for some servers."""
+
+
 @pytest.mark.parametrize(("transcript", "revision", "transport"), PLAYS)
 async def test_transcript(
     transcript: Transcript,
     revision: Revision,
     transport: str,
     http_servers: BackgroundServers,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server sends exactly the expected messages, and each matches the schema of the revision."""
+    own = CONSTANTS.get(f"{transcript.module}:{transcript.container}", {})
+    for name, value in own.items():
+        monkeypatch.setattr(name, value)
     player: Player
     if transport == "memory":
         player = await MemoryPlayer.start(transcript)
     elif transport == "stdio":
-        player = await StdioPlayer.start(transcript.target)
+        player = await StdioPlayer.start(transcript.target, **constants(own))
     else:
         player = HttpPlayer(http_servers.url(transcript.container_class()), revision)
     try:

@@ -379,7 +379,7 @@ class OtherChoices(containers.DeclarativeContainer):
                 "invalid_arguments": "result",
                 "require_initialized": False,
             },
-            "tools": {"name_matching": "exact", "coerce_arguments": True, "nothing": {"enabled": False}},
+            "tools": {"coerce_arguments": True, "nothing": {"enabled": False}},
         }
     )
     tools = providers.List(providers.Singleton(Echo), providers.Singleton(Add), providers.Singleton(Nothing))

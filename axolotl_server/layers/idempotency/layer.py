@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
@@ -11,6 +11,12 @@ from axolotl_core.policies.tool_rules import IResultStore
 if TYPE_CHECKING:
     from axolotl_server.layers.idempotency.work_once import ResultPolicy
     from axolotl_server.lifecycle.outage_log import OutageLog
+
+
+MAX_RECORD_BYTES: Final = 1024 * 1024
+"""The maximum size of a stored result. For a larger one, only the fact that the call has finished is stored."""
+STORE_TIMEOUT_SECONDS: Final = 1.0
+"""How long a call waits for the store."""
 
 
 class IdempotencyLayer(ILayer):
@@ -25,9 +31,9 @@ class IdempotencyLayer(ILayer):
         close_scope: Callable[[ToolCall], object],
         outages: "OutageLog",
         *,
-        max_record_bytes: int = 1024 * 1024,
+        max_record_bytes: int = MAX_RECORD_BYTES,
         on_store_failure: Literal["open", "closed"] = "closed",
-        store_timeout_seconds: float = 1.0,
+        store_timeout_seconds: float = STORE_TIMEOUT_SECONDS,
         poll_seconds: float = 0.05,
     ) -> None:
         """Take the store of results, the function that closes the scope of a run, and the log of outages."""

@@ -47,7 +47,7 @@ async def main() -> None:
         file = Path(directory) / "keys.json"
         public = {**ECAlgorithm.to_jwk(KEY.public_key(), as_dict=True), "kid": "key-1"}
         file.write_text(json.dumps({"keys": [public]}))
-        auth = {"resource": RESOURCE, "issuers": [ISSUER], "jwks_file": file, "tenant_claim": "org_id"}
+        auth = {"resource": RESOURCE, "issuers": [ISSUER], "jwks": str(file), "tenant_claim": "org_id"}
         settings = {"auth": auth, "authorization": {"denied_as": "forbidden"}}
         async with ServerHost(Container(), flags=settings) as host, reaching(make_app(host)) as client:
             await call(client, "balance", None)

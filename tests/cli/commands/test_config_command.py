@@ -45,7 +45,6 @@ def test_every_source(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None
     assert shown["http.drain_seconds"][1:] == ("default", None)
     assert shown["tools.greet.timeout_seconds"] == (2.0, "file", "axolotl.toml:6")
     assert shown["tools.read.timeout_seconds"] == (20, "tool", None)
-    assert shown["tools.read.execution"] == ("thread", "tool", None)
     assert "tools.double.timeout_seconds" not in shown
 
 

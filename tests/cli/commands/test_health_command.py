@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.support.commands import constants
 from tests.support.processes import READY, Processes, Server, imported_modules
 from tests.support.servers.serving import PATIENCE_SECONDS
 
@@ -23,7 +24,7 @@ TARGET = "tests.support.containers.shutdown_tools:container"
 
 def start(processes: Processes, **environment: Any) -> tuple[Server, str]:
     """Serve over HTTP, and return the server and its URL; a busy machine must not make it degraded."""
-    environment["AXOLOTL_LIMITS__LOOP_STALL_SECONDS"] = "60"
+    environment |= constants({"axolotl_server.host.STALL_SECONDS": 60, "axolotl_server.health._CACHE_SECONDS": 0})
     server = processes.start("serve", TARGET, "-t", "http", "--port", "0", **environment)
     return server, server.read_until(READY).splitlines()[0].rpartition(" ")[2].removesuffix("/mcp")
 
@@ -38,8 +39,6 @@ def test_a_server_that_is_ready(processes: Processes, cli: CommandLine, monkeypa
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", port)
     monkeypatch.setenv("AXOLOTL_HTTP__HOST", "0.0.0.0")
     assert cli("health").code == 0
-    monkeypatch.setenv("AXOLOTL_HEALTH__READY_PATH", "/elsewhere")
-    assert cli("health").code == 3
 
 
 def test_json(processes: Processes, cli: CommandLine) -> None:
@@ -53,7 +52,7 @@ def test_json(processes: Processes, cli: CommandLine) -> None:
 def test_a_server_that_is_not_ready(processes: Processes, cli: CommandLine, tmp_path: Path) -> None:
     """The exit code is 1, and failed checks are named, with the reason if the server gives one."""
     switch = tmp_path / "off"
-    settings = {"TEST_SWITCH": str(switch), "AXOLOTL_HEALTH__CACHE_SECONDS": "0"}
+    settings = {"TEST_SWITCH": str(switch)}
     _, url = start(processes, **settings)
     _, open_url = start(processes, AXOLOTL_HEALTH__DETAILS="true", **settings)
     switch.touch()
@@ -216,7 +215,7 @@ def test_settings_without_an_address(cli: CommandLine) -> None:
     answer = cli("health")
     assert answer.code == 2
     assert "name the server with --url" in answer.stderr
-    cli.write("axolotl.toml", '[health]\nready_path = ""\n')
+    cli.write("axolotl.toml", "[health]\nenabled = false\n")
     answer = cli("health")
     assert answer.code == 2
     assert "name another route with --url" in answer.stderr

@@ -17,12 +17,12 @@ def test_table(cli: CommandLine) -> None:
 
 def test_table_shows_effective_limits(cli: CommandLine) -> None:
     """Limits are the effective ones."""
-    cli.write("axolotl.toml", "[tools.greet]\ntimeout_seconds = 0.5\nexecution = 'thread'\n")
+    cli.write("axolotl.toml", "[tools.greet]\ntimeout_seconds = 0.5\n")
     lines = [
         line.split()
         for line in cli("list", "tests.support.containers.command_containers:Container").stdout.splitlines()
     ]
-    assert ["greet", "Greet", "someone.", "–", "thread", "0.5", "s"] in lines
+    assert ["greet", "Greet", "someone.", "–", "loop", "0.5", "s"] in lines
     assert ["complain", "Answer", "with", "an", "error.", "–", "loop", "5", "s"] in lines
 
 

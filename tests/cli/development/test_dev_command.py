@@ -196,7 +196,6 @@ class Caller:
 
 def test_no_request_is_lost(processes: Processes, tmp_path: Path) -> None:
     """A client that keeps calling during reloads gets every answer, never from older code again."""
-    (tmp_path / "axolotl.toml").write_text("[limits]\nmax_loop_lag_seconds = 60\n", encoding="utf-8")
     project = Project(processes, tmp_path).begin()
     caller = Caller(project)
     with ThreadPoolExecutor(1) as pool:

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.commands import PATIENCE_SECONDS, ROOT, environment_with
+from tests.support.commands import PATIENCE_SECONDS, ROOT, constants, environment_with
 from tests.support.peers.wire import call, message
 from tests.support.servers.server_process import TARGET, starting
 
@@ -57,10 +57,6 @@ class Orphan:
         while text not in self._parent.stderr.readline().decode():
             pass
 
-    def close_input(self) -> None:
-        assert self._parent.stdin is not None
-        self._parent.stdin.close()
-
 
 @contextmanager
 def orphan(**environment: str) -> Iterator[Orphan]:
@@ -88,7 +84,7 @@ def test_the_end_of_the_parent_ends_the_server() -> None:
         server.process.wait(PATIENCE_SECONDS)
         assert time.monotonic() - began < 5 + SLACK
         log = server.read_log()
-        assert "the parent process has ended, so this server stops (stdio.end_with_parent)" in log
+        assert "the parent process has ended, so this server stops" in log
         assert "cache closed" in log
 
 
@@ -104,19 +100,12 @@ def test_the_end_of_the_parent_ends_a_blocked_server() -> None:
         assert "in hold_the_loop" in server.read_log()
 
 
-def test_a_server_can_outlive_its_parent() -> None:
-    """With `stdio.end_with_parent` off, only the end of the input ends the server."""
-    with orphan(AXOLOTL_STDIO__END_WITH_PARENT="false") as server:
-        server.kill_parent()
-        time.sleep(1.2)  # sleeps: nothing may happen, for longer than the server takes to look
-        assert server.ask(message("ping", id=2))["id"] == 2
-        server.close_input()
-        server.process.wait(PATIENCE_SECONDS)
-
-
 async def test_the_end_of_the_input_ends_a_blocked_server() -> None:
     """If a tool blocks the event loop when the input ends, the server exits after the time for a shutdown."""
-    async with starting(TARGET, AXOLOTL_STDIO__DRAIN_SECONDS="0.2", AXOLOTL_LIMITS__CLOSE_SECONDS="0.3") as server:
+    async with starting(
+        TARGET,
+        **constants({"axolotl_cli.serving.stdio.DRAIN_SECONDS": 0.2, "axolotl_cli.serving.stdio.CLOSE_SECONDS": 0.3}),
+    ) as server:
         server.say(call("hold_the_loop"))
         await server.until("hold_the_loop runs")
         server.stdin.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, constants
 from tests.support.processes import READY, Processes
 
 SAMPLE = "tests.support.containers.command_containers:Container"
@@ -63,7 +63,7 @@ def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
 
 def test_stuck_thread(processes: Processes, pipe: Path) -> None:
     """A tool that never ends does not keep the server from ending."""
-    server = processes.start("serve", SAMPLE, AXOLOTL_STDIO__DRAIN_SECONDS="0")
+    server = processes.start("serve", SAMPLE, **constants({"axolotl_cli.serving.stdio.DRAIN_SECONDS": 0}))
     server.shake_hands()
     params = {"name": "read", "arguments": {"path": str(pipe)}}
     server.say({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})

@@ -28,7 +28,6 @@ async def climb(context: ToolContext) -> str:
     return "there"
 
 class Container(containers.DeclarativeContainer):
-    settings = providers.Object({"protocol": {"progress_per_second": 1000}})
     tools = providers.List(providers.Object(climb))
 '''
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")

@@ -346,9 +346,10 @@ async def test_prompts_and_resources() -> None:
     assert "hunter2" not in str(sink.records)
 
 
-def test_excluded_kinds_are_not_wrapped() -> None:
+def test_excluded_kinds_are_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Features of excluded kinds are not wrapped."""
-    audit = audit_into(MemorySink(), kinds=("prompt",))
+    monkeypatch.setattr("axolotl_server.audit.assembly._KINDS", ("prompt",))
+    audit = audit_into(MemorySink())
     spec = Pipeline(audit, Echo()).spec
 
     async def innermost(call: ToolCall) -> Any:

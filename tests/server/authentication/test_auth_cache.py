@@ -3,6 +3,7 @@
 from math import inf
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -89,9 +90,10 @@ def test_invalid_times_are_not_cached() -> None:
         assert cache.get(b"1") is None
 
 
-async def test_many_users() -> None:
+async def test_many_users(monkeypatch: pytest.MonkeyPatch) -> None:
     """More users than cache entries are all accepted, each as itself."""
-    async with authority() as issuer, gated(issuer.settings(token_cache_size=2)) as server:
+    monkeypatch.setattr("axolotl_server.authentication.assembly.MAX_CACHED_TOKENS", 2)
+    async with authority() as issuer, gated(issuer.settings()) as server:
         tokens = [issuer.token(sub=f"user-{number}") for number in range(5)]
         for token in (*tokens, *tokens):
             assert (await discover(server, bearer(token))).status == 200

@@ -226,9 +226,11 @@ async def test_an_invalid_verifier() -> None:
             pass
 
 
-async def test_expiry_is_checked_with_every_request() -> None:
+async def test_expiry_is_checked_with_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cached token is rejected as soon as it expires."""
-    async with authority() as issuer, gated(issuer.settings(clock_skew_seconds=0)) as server:
+    monkeypatch.setattr("axolotl_server.authentication.jwt_verifier.CLOCK_SKEW_SECONDS", 0)
+    monkeypatch.setattr("axolotl_server.authentication.assembly.CLOCK_SKEW_SECONDS", 0)
+    async with authority() as issuer, gated(issuer.settings()) as server:
         token = issuer.token(exp=issuer.claims()["iat"] + 2)
         assert (await discover(server, bearer(token))).status == 200
         async with asyncio.timeout(20):

@@ -34,9 +34,10 @@ async def statuses(server: HttpServer, *tokens: str) -> list[int]:
     return [reply.status for reply in replies]
 
 
-async def test_keys_are_fetched_once() -> None:
+async def test_keys_are_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Concurrent first requests fetch the keys once."""
-    async with authority() as issuer, gated(issuer.settings(token_cache_size=0)) as server:
+    monkeypatch.setattr("axolotl_server.authentication.assembly.MAX_CACHED_TOKENS", 0)
+    async with authority() as issuer, gated(issuer.settings()) as server:
         issuer.open.clear()
         waiting = asyncio.ensure_future(statuses(server, *(issuer.token(sub=f"user-{one}") for one in range(20))))
         await until(lambda: issuer.asked)
@@ -279,7 +280,7 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     async with authority() as issuer:
         file.write_text(json.dumps({"keys": [issuer.key.jwk]}), encoding="utf-8")
-        auth = issuer.settings(jwks_url=None, jwks_file=str(file), jwks_refresh_seconds=1e-6)
+        auth = issuer.settings(jwks=str(file), jwks_refresh_seconds=1e-6)
         async with gated(auth) as server:
             new = SECOND.sign(issuer.claims())
             assert await statuses(server, issuer.token(), new) == [200, 401]
@@ -294,7 +295,7 @@ async def test_a_file_without_keys(tmp_path: Path, content: str | None, problem:
     file = tmp_path / "keys.json"
     if content is not None:
         file.write_text(content, encoding="utf-8")
-    auth = {"resource": RESOURCE, "issuers": ["https://id.example.com"], "jwks_file": str(file)}
-    with pytest.raises(ConfigurationError, match=rf"^Setting auth\.jwks_file: .*{problem}"):
+    auth = {"resource": RESOURCE, "issuers": ["https://id.example.com"], "jwks": str(file)}
+    with pytest.raises(ConfigurationError, match=rf"^Setting auth\.jwks: .*{problem}"):
         async with gated(auth):
             pass

@@ -87,7 +87,7 @@ async def test_a_denying_rule_causes_no_challenge() -> None:
 async def test_a_session() -> None:
     """A client in a session gets the same challenge, also with streamed replies."""
     async with authority() as issuer:
-        sections: Any = {"authorization": FORBIDDEN, "sessions": {"stream_replies": True}}
+        sections: Any = {"authorization": FORBIDDEN, "sessions": {"resumable": "replies"}}
         async with gated(issuer.settings(), **sections) as server, httpx2.AsyncClient() as http:
             holder = Holder(http, server)
             await holder.begin(issuer.token())

@@ -39,8 +39,10 @@ async def issuer() -> AsyncIterator[Authority]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(issuer: Authority) -> AsyncIterator[HttpServer]:
     """A server that trusts the issuer."""
-    async with gated(issuer.settings(required_scopes=["read"]), http={"max_head_bytes": 65_536}) as running:
-        yield running
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("axolotl_server.http_server.connection_limits.MAX_HEAD_BYTES", 65_536)
+        async with gated(issuer.settings(required_scopes=["read"])) as running:
+            yield running
 
 
 def part(content: Any) -> str:

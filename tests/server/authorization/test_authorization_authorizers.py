@@ -14,8 +14,13 @@ from axolotl_server.settings.policies import AuthorizationSettings
 from tests.support.servers.restricted_servers import ADA, ROOT, Speaker, offering, speaking
 
 ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
-SHORT = {"timeout_seconds": 0.05}
 CALL = {"name": "look", "arguments": {}}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait only briefly for an authorizer."""
+    monkeypatch.setattr("axolotl_server.authorization.authorization.TIMEOUT_SECONDS", 0.05)
 
 
 class Deciding(IAuthorizer):
@@ -110,7 +115,7 @@ FAULTY = pytest.mark.parametrize(
 async def test_a_failure_is_a_denial(decide: Any, handshake: bool, caplog: pytest.LogCaptureFixture) -> None:
     """An authorizer that fails or times out denies; the caller gets a reference, the log the details."""
     container = offering(authorizer=Deciding(decide))
-    async with speaking({**SHORT, "denied_as": "forbidden"}, ADA, handshake=handshake, container=container) as speaker:
+    async with speaking({"denied_as": "forbidden"}, ADA, handshake=handshake, container=container) as speaker:
         called = (await speaker.ask("tools/call", CALL))["result"]
         read = (await speaker.ask("resources/read", {"uri": "notes://open"}))["error"]
         listed = (await speaker.ask("tools/list"))["error"]
@@ -129,7 +134,7 @@ async def test_a_failure_is_a_denial(decide: Any, handshake: bool, caplog: pytes
 async def test_a_failure_hides_like_a_denial(decide: Any, handshake: bool) -> None:
     """If denied features are hidden, failures hide them too."""
     container = offering(authorizer=Deciding(decide))
-    async with speaking(SHORT, ADA, handshake=handshake, container=container) as speaker:
+    async with speaking({}, ADA, handshake=handshake, container=container) as speaker:
         for name in ("look", "pudding"):
             reply = await speaker.ask("tools/call", {"name": name, "arguments": {}})
             assert reply["error"]["message"] == f"Tool not found: {name}"
@@ -167,7 +172,7 @@ async def test_a_request_can_be_canceled_during_a_decision(handshake: bool) -> N
         assert (await speaker.ask("tools/call", {"name": "pudding"}))["error"], "the first one is never answered"
 
 
-async def test_a_shutdown_while_it_thinks() -> None:
+async def test_a_shutdown_while_it_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is undecided when the connection ends is answered and does not run."""
     asked = asyncio.Event()
 
@@ -176,9 +181,8 @@ async def test_a_shutdown_while_it_thinks() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with ServerHost(
-        offering(authorizer=Deciding(think)), flags={"authorization": {"timeout_seconds": 0.2}}
-    ) as host:
+    monkeypatch.setattr("axolotl_server.authorization.authorization.TIMEOUT_SECONDS", 0.2)
+    async with ServerHost(offering(authorizer=Deciding(think)), flags={"authorization": {}}) as host:
         speaker = Speaker(host, ADA)
         speaker.send("tools/call", CALL, id=1)
         await asked.wait()

@@ -76,7 +76,7 @@ async def usable(speaker: Speaker) -> list[list[str]]:
 @given(rule_lists, principals)
 async def test_lists_agree_with_calls(rules: list[dict[str, Any]], principal: Principal) -> None:
     """With any policy and in both eras, listed features are exactly the usable ones."""
-    async with ServerHost(offering(), flags={"authorization": {"rules": rules, "mode": "enforce"}}) as host:
+    async with ServerHost(offering(), flags={"authorization": {"rules": rules}}) as host:
         for handshake in (True, False):
             speaker = Speaker(host, principal)
             if handshake:
@@ -88,11 +88,10 @@ async def test_lists_agree_with_calls(rules: list[dict[str, Any]], principal: Pr
 
 @ERAS
 @pytest.mark.parametrize("page_size", [1, 2, 3, 7, 100])
-async def test_pages(page_size: int, handshake: bool) -> None:
+async def test_pages(page_size: int, handshake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are full, and together they form the list."""
-    async with speaking(
-        THIRD, handshake=handshake, container=offering(tools=NUMBERED), protocol={"page_size": page_size}
-    ) as speaker:
+    monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", page_size)
+    async with speaking(THIRD, handshake=handshake, container=offering(tools=NUMBERED)) as speaker:
         names = [f"tool_{number}" for number in range(0, 20, 3)]
         assert await speaker.listed("tools") == names
         first = (await speaker.ask("tools/list"))["result"]
@@ -100,13 +99,14 @@ async def test_pages(page_size: int, handshake: bool) -> None:
         assert ("nextCursor" in first) is (page_size < 7)
 
 
-async def test_a_cursor_is_good_for_everyone() -> None:
+async def test_a_cursor_is_good_for_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cursor also works for a caller who sees another part of the list, and after a change."""
     registry = ToolRegistry(NUMBERED)
     container = offering(tools=[])
     container.tool_registry = providers.Object(registry)
     rules = [*GUESTS["rules"], *THIRD["rules"]]
-    flags = {"authorization": {"rules": rules}, "protocol": {"page_size": 2}}
+    monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 2)
+    flags = {"authorization": {"rules": rules}}
     async with ServerHost(container, flags=flags) as host:
         ada, root = Speaker(host, ADA), Speaker(host, ROOT)
         cursor = {"cursor": (await ada.ask("tools/list"))["result"]["nextCursor"]}
@@ -165,13 +165,14 @@ async def test_scopes_tell_readers_apart() -> None:
             assert len(json.loads(page)["tools"]) == expected
 
 
-async def test_the_views_are_bounded() -> None:
+async def test_the_views_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many principals or views do not grow the caches without limit."""
     rules = [
         {"name": one.name, "effect": "allow", "who": {"roles": [one.name]}, "what": {"names": [one.name]}}
         for one in NUMBERED
     ]
-    flags = {"authorization": {"rules": rules}, "protocol": {"page_size": 2}}
+    monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 2)
+    flags = {"authorization": {"rules": rules}}
     async with ServerHost(offering(tools=NUMBERED), flags=flags) as host:
         catalogue, era = host.assembly.tools, era_of(host)
         for number in range(300):

@@ -12,7 +12,7 @@ from axolotl_server import ServerHost
 from axolotl_server.authorization.authorization import authorization_of
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.policies import AuthorizationSettings, PrincipalSettings
-from tests.support.servers.restricted_servers import look, offering, spec_of
+from tests.support.servers.restricted_servers import offering
 
 RULE: Mapping[str, Any] = {"name": "all", "effect": "allow"}
 
@@ -28,10 +28,6 @@ class Everything(IAuthorizer):
     ("said", "authorizer", "expected"),
     [
         ({}, False, False),
-        ({"mode": "off"}, False, False),
-        ({"mode": "off"}, True, False),
-        ({"mode": "off", "rules": [RULE]}, False, False),
-        ({"mode": "enforce"}, False, True),
         ({"rules": [RULE]}, False, True),
         ({"rules": []}, False, False),
         ({"default": "deny"}, False, True),
@@ -41,7 +37,7 @@ class Everything(IAuthorizer):
     ],
 )
 async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected: bool) -> None:
-    """Authorization is on if there is a policy, unless disabled; enabled without a policy, it denies."""
+    """Authorization is on if there is a policy."""
     container = offering(authorizer=Everything() if authorizer else None)
     async with ServerHost(container, flags={"authorization": said} if said else None) as host:
         assert (host.assembly.tools.authorization is not None) is expected
@@ -63,32 +59,30 @@ def test_two_policies_are_one_too_many(said: Mapping[str, Any]) -> None:
         authorization_of(AuthorizationSettings.model_validate(said), Everything())
 
 
-async def test_switched_on_without_a_policy() -> None:
-    """Enabled without a policy, everything is denied."""
-    authorization = authorization_of(AuthorizationSettings(mode="enforce"), None)
-    assert authorization is not None
-    decision = await authorization.decide(Principal("ada"), spec_of(look))
-    assert (decision.allowed, decision.rule) == (False, "default")
-
-
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
         ({"defualt": "deny"}, "Setting authorization.defualt is unknown; did you mean 'default'?"),
-        ({"default": "denny"}, "Setting authorization.default: there is no 'denny'; did you mean 'deny'?"),
-        ({"denied_as": "hidden"}, "there is no 'hidden'; choose one of: forbidden, not_found"),
-        ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0: 'whom' is unknown; did you mean 'who'?"),
+        ({"default": "denny"}, "Setting authorization.default: Input should be 'deny' or 'allow'"),
+        ({"denied_as": "hidden"}, "Setting authorization.denied_as: Input should be 'forbidden' or 'not_found'"),
+        ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0.whom is unknown; did you mean 'who'?"),
         (
             {"rules": [RULE, {**RULE, "name": "b", "who": {"role": ["x"]}}]},
-            "Setting authorization.rules.1.who: 'role' is unknown; did you mean 'roles'?",
+            "Setting authorization.rules.1.who.role is unknown; did you mean 'roles'?",
         ),
-        ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown; did you mean 'read_only'?"),
-        ({"rules": [{**RULE, "what": {"kinds": ["tol"]}}]}, "there is no 'tol'; did you mean 'tool'?"),
+        ({"rules": [{**RULE, "what": {"readonly": True}}]}, "what.readonly is unknown; did you mean 'read_only'?"),
+        (
+            {"rules": [{**RULE, "what": {"kinds": ["tol"]}}]},
+            "what.kinds.0: Input should be 'tool', 'prompt'",
+        ),
         (
             {"rules": [{**RULE, "what": {"kinds": ["completion"]}}]},
-            "choose one of: tool, prompt, resource, skill, extension",
+            "what.kinds.0: Input should be 'tool', 'prompt'",
         ),
-        ({"rules": [{**RULE, "effect": "permit"}]}, "there is no 'permit'; choose one of: allow, deny"),
+        (
+            {"rules": [{**RULE, "effect": "permit"}]},
+            "rules.0.effect: Input should be 'allow' or 'deny'",
+        ),
         ({"rules": [{"effect": "allow"}]}, "Setting authorization.rules.0.name: Field required"),
         ({"rules": [{**RULE, "who": {"subjects": []}}]}, "Setting authorization.rules.0.who.subjects"),
         ({"rules": [{**RULE, "who": {"subjects": "ada"}}]}, "Setting authorization.rules.0.who.subjects"),
@@ -110,14 +104,14 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings()
     assert settings.authorization.rules[0].who.roles == frozenset({"x"})
     assert settings.authorization.denied_as == "forbidden"
-    assert settings.authorization.enforced
+    assert settings.authorization.has_policy
     assert settings.stdio.principal is not None
     assert settings.stdio.principal.principal == Principal("ada", roles=frozenset({"clerk"}))
 
 
 def test_authorization_is_off_by_default() -> None:
     """By default authorization is off."""
-    assert not load_settings().authorization.enforced
+    assert not load_settings().authorization.has_policy
     assert load_settings().stdio.principal is None
 
 

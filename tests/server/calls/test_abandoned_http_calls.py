@@ -18,8 +18,6 @@ from tests.support.peers.wire import META, call, connection, message, mirrored, 
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.tools import Echo, container_of
 
-QUICK_WATCH = {"http": {"watch_after_seconds": 0.01}}
-
 
 async def _report(context: ToolContext) -> None:
     context.report_progress(1)
@@ -34,7 +32,7 @@ def stuck() -> Stuck:
 @pytest_asyncio.fixture
 async def server(stuck: Stuck) -> AsyncIterator[HttpServer]:
     """A server with that tool and a good one."""
-    async with serving(container_of(stuck, Echo()), QUICK_WATCH) as running:
+    async with serving(container_of(stuck, Echo())) as running:
         yield running
         stuck.release.set()
 
@@ -87,7 +85,7 @@ async def test_an_open_stream_ends_with_the_answer(server: HttpServer, stuck: St
 async def test_a_client_that_leaves(server: HttpServer, stuck: Stuck) -> None:
     """Closing the connection stops the call, and its code is counted."""
     stuck.timeout_seconds = 30
-    async with serving(container_of(stuck), QUICK_WATCH) as slow:
+    async with serving(container_of(stuck)) as slow:
         async with connection(slow.port) as (_, writer):
             writer.write(posted("stuck"))
             await stuck.started.wait()
@@ -115,7 +113,7 @@ async def test_an_error_has_its_status(stuck: Stuck) -> None:
 @pytest.mark.parametrize("streams", [False, True])
 async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
     """A client in a session gets the same reply, also on a stream."""
-    settings = {"sessions": {"stream_replies": streams}}
+    settings = {"sessions": {"resumable": "replies" if streams else "streams"}}
     async with serving(container_of(stuck, Echo()), settings) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()

@@ -23,8 +23,6 @@ from tests.support.peers.wire import (
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
 from tests.support.tools import Echo, Probe, container_of
 
-QUICK_WATCH = {"http": {"watch_after_seconds": 0.01}}
-
 
 async def patiently(waiting: Any) -> Any:
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -157,7 +155,7 @@ async def asgi_exchange(app: HttpApp, body: bytes, name: str) -> list[Any]:
 async def test_leaving_cancels_a_stateless_call(streaming: bool) -> None:
     """Closing the connection cancels a stateless call, before the reply and during a stream."""
     probe = Probe(progress=streaming)
-    async with serving(container_of(probe), QUICK_WATCH) as server:
+    async with serving(container_of(probe)) as server:
         async with connection(server.port) as (reader, writer):
             body = call("probe", token=1 if streaming else None)
             writer.write(raw_request(body, mirrored(name="probe").items()))
@@ -175,7 +173,7 @@ async def test_leaving_cancels_a_stateless_call(streaming: bool) -> None:
 async def test_leaving_at_once_is_noticed_later() -> None:
     """A disconnect before the call is noticed later."""
     probe = Probe()
-    async with serving(container_of(probe), QUICK_WATCH) as server:
+    async with serving(container_of(probe)) as server:
         async with connection(server.port) as (_, writer):
             writer.write(raw_request(call("probe"), mirrored(name="probe").items()))
             await writer.drain()
@@ -185,7 +183,7 @@ async def test_leaving_at_once_is_noticed_later() -> None:
 async def test_a_disconnect_cancels_its_own_call_only() -> None:
     """A disconnect does not affect other clients with the same id."""
     probe = Probe()
-    async with serving(container_of(probe), QUICK_WATCH) as server:
+    async with serving(container_of(probe)) as server:
         request = raw_request(call("probe", id=1), mirrored(name="probe").items())
         async with connection(server.port) as (reader, staying):
             staying.write(request)
@@ -204,7 +202,7 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> N
     """A lost connection does not cancel a call in a session."""
     probe, other = Probe(progress=streaming), Probe()
     other.name = "other"
-    async with serving(container_of(probe, other), QUICK_WATCH) as server, httpx2.AsyncClient(verify=False) as http:
+    async with serving(container_of(probe, other)) as server, httpx2.AsyncClient(verify=False) as http:
         reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
         headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
         await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)

@@ -59,8 +59,7 @@ def counting_tasks() -> Iterator[list[str]]:
 @pytest_asyncio.fixture
 async def server(probe: Probe) -> AsyncIterator[Asgi]:
     """A server with a fast tool and a slow one."""
-    settings = {"http": {"watch_after_seconds": 0.001}}
-    async with ServerHost(container_of(Echo(), probe), flags=settings) as host:
+    async with ServerHost(container_of(Echo(), probe)) as host:
         yield Asgi(HttpApp(host.handler, host.settings))
 
 

@@ -86,12 +86,12 @@ def _assert_progress_precedes_the_reply(messages: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 3))
-async def test_an_http_request_has_one_response(seed: int) -> None:
+async def test_an_http_request_has_one_response(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An HTTP request gets exactly one response and leaves nothing behind."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
-    settings = {"http": {"watch_after_seconds": 0.0005}}
-    async with ServerHost(container_of(Racer()), flags=settings) as host:
+    monkeypatch.setattr("axolotl_server.calls.feature_method._WATCH_AFTER_SECONDS", 0.0005)
+    async with ServerHost(container_of(Racer())) as host:
         app = HttpApp(host.handler, host.settings)
         exchanges = []
         for _ in range(ROUNDS):

@@ -30,9 +30,10 @@ def names(value: str, known: Mapping[str, str]) -> Completion:
     return Completion([f"{value}nn", *known.values()], total=7, has_more=True)
 
 
-async def test_lists_are_whole() -> None:
+async def test_lists_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages of a list are read."""
-    async with connect(Container(), settings={"protocol": {"page_size": 1}}) as client:
+    monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 1)
+    async with connect(Container()) as client:
         assert len(await client.list_tools()) == 10
         assert [one["name"] for one in await client.list_prompts()] == ["greeting", "demanding"]
         assert [one["uri"] for one in await client.list_resources()] == ["config://app", "sizes://mine"]

@@ -9,9 +9,11 @@ import pytest
 
 from axolotl_core import ConfigurationError
 from axolotl_server.configuration.loading import load_settings, load_with_origins
+from axolotl_server.configuration.old_names import ADVICE
 from axolotl_server.configuration.settings_file import FileSettings, find_file
 from axolotl_server.settings.calls import ToolOverrides
 from axolotl_server.settings.server import ServerSettings
+from tests.support.docs.settings_reference import all_settings
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +72,7 @@ def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     http = settings.http
     assert (http.port, http.host, http.path, http.keep_alive_seconds) == (4, "from-environment", "/file", 9.0)
-    assert (http.body_timeout_seconds, settings.log_level) == (30.0, "info")
+    assert (http.request_timeout_seconds, settings.log_level) == (30.0, "info")
     assert (settings.server.title, settings.server.name) == ("Title", "from-file")
 
 
@@ -90,7 +92,7 @@ def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
             id="tool",
         ),
         pytest.param("AXOLOTL_LIMITS__TIMEOUT_SECONDS", "2.5", "limits.timeout_seconds", 2.5, id="number"),
-        pytest.param("AXOLOTL_LIMITS__LOOP_STALL_SECONDS", "null", "limits.loop_stall_seconds", None, id="null"),
+        pytest.param("AXOLOTL_HTTP__WORKER_TIMEOUT_SECONDS", "null", "http.worker_timeout_seconds", None, id="null"),
         pytest.param("OTHER_HTTP__PORT", "7", "http.port", 8000, id="other-prefix"),
     ],
 )
@@ -111,21 +113,21 @@ def test_a_tool_can_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_tool_can_be_set_in_a_file() -> None:
     """`[tools.<name>]` sets keys of one tool."""
-    settings = load_settings(file=from_file(tools={"getUser": {"max_concurrency": 2}, "name_matching": "exact"}))
+    settings = load_settings(file=from_file(tools={"getUser": {"max_concurrency": 2}, "coerce_arguments": True}))
     assert settings.tools.overrides_for("getUser") == ToolOverrides(max_concurrency=2)
-    assert settings.tools.name_matching == "exact"
+    assert settings.tools.coerce_arguments
 
 
 def test_sources_that_spell_a_tool_differently_mean_the_same_tool(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tool names in the environment are case-insensitive, and override the file key by key."""
     monkeypatch.setenv("AXOLOTL_TOOLS__GETUSER__TIMEOUT_SECONDS", "5")
     settings = load_settings(
-        flags={"tools": {"GetUser": {"coerce_arguments": True}}},
+        flags={"tools": {"GetUser": {"queue_limit": 3}}},
         file=from_file(tools={"getUser": {"timeout_seconds": 3, "enabled": False}}),
         container={"tools": {"GETUSER": {"timeout_seconds": 1, "max_concurrency": 7}}},
     )
     assert settings.tools.overrides_for("getUser") == ToolOverrides(
-        timeout_seconds=5, enabled=False, coerce_arguments=True, max_concurrency=7
+        timeout_seconds=5, enabled=False, queue_limit=3, max_concurrency=7
     )
 
 
@@ -142,8 +144,8 @@ def test_sources_that_spell_a_tool_differently_mean_the_same_tool(monkeypatch: p
             id="override",
         ),
         pytest.param(
-            {"tools": {"name_maching": "exact"}},
-            "Setting tools.name_maching: must be a table; did you mean 'name_matching'?",
+            {"tools": {"coerce_argument": "true"}},
+            "Setting tools.coerce_argument: must be a table; did you mean 'coerce_arguments'?",
             id="key-taken-for-a-tool",
         ),
         pytest.param(
@@ -165,8 +167,8 @@ def test_an_unknown_key_is_reported_with_the_nearest_valid_one(values: dict[str,
     [
         pytest.param("AXOLOTL_HTTP__PROT", "Setting http.prot is unknown; did you mean 'port'?", id="key"),
         pytest.param(
-            "AXOLOTL_TOOLS__NAME_MACHING",
-            "Setting tools.name_maching: must be a table; did you mean 'name_matching'?",
+            "AXOLOTL_TOOLS__COERCE_ARGUMENT",
+            "Setting tools.coerce_argument: must be a table; did you mean 'coerce_arguments'?",
             id="key-or-tool",
         ),
         pytest.param("AXOLOTL_TOOLSETS__BILLING", "Setting toolsets.billing: must be a table", id="no-table"),
@@ -176,6 +178,45 @@ def test_an_unknown_key_in_the_environment(variable: str, finding: str, monkeypa
     """A misspelled variable of a known section is reported like any other key."""
     monkeypatch.setenv(variable, "exact")
     assert findings_of() == [f"{finding} (environment {variable})"]
+
+
+@pytest.mark.parametrize(
+    ("values", "finding"),
+    [
+        pytest.param(
+            {"http": {"max_headers": 5}}, "Setting http.max_headers is unknown; its value is fixed now", id="fixed"
+        ),
+        pytest.param({"auth": {"jwks_file": "/k"}}, "Setting auth.jwks_file is unknown; use auth.jwks", id="renamed"),
+        pytest.param(
+            {"tools": {"name_matching": "exact"}},
+            "Setting tools.name_matching: must be a table; the case of tool names is always ignored",
+            id="taken-for-a-tool",
+        ),
+        pytest.param(
+            {"toolsets": {"billing": {"pool": "one"}}},
+            "Setting toolsets.billing.pool is unknown; set it in the code of the tool",
+            id="of-a-tool-set",
+        ),
+    ],
+)
+def test_an_old_name_is_reported_with_what_replaces_it(values: dict[str, Any], finding: str) -> None:
+    """The name of a setting that there was once is an error that says what to do."""
+    assert [found.startswith(finding) for found in findings_of(file=from_file(**values))] == [True]
+
+
+def test_an_old_name_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for a variable."""
+    monkeypatch.setenv("AXOLOTL_SESSIONS__STREAM_REPLIES", "true")
+    assert findings_of() == [
+        'Setting sessions.stream_replies is unknown; use sessions.resumable = "replies" '
+        "(environment AXOLOTL_SESSIONS__STREAM_REPLIES)"
+    ]
+
+
+def test_old_names_are_no_settings() -> None:
+    """No current setting is in the table of old names."""
+    current = {setting.name.replace("<name>", "*") for setting in all_settings()}
+    assert current.isdisjoint(ADVICE)
 
 
 def test_all_invalid_values_are_reported_at_once() -> None:
@@ -306,7 +347,7 @@ def test_loading_reads_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
         {},
         {"log_level": "DEBUG"},
         {"http": {"port": "1"}, "auth": {}},
-        {"tools": {"echo": {"timeout_seconds": 3}}, "toolsets": {"a": {"pool": "b"}}},
+        {"tools": {"echo": {"timeout_seconds": 3}}, "toolsets": {"a": {"max_concurrency": 1}}},
         {"quotas": {"rules": {"all": {"limit": 1, "window": "day"}}}},
     ],
     ids=lambda values: "-".join(values) or "nothing",

@@ -55,7 +55,7 @@ limits = { threads = 0 }
 port = 1
 
 [audit]
-kinds = [
+stderr = [
     "tool",
     "tol",
 ]
@@ -79,11 +79,11 @@ WRONG = {
     "http.port: Input should be greater than or equal to 0": 3,
     "limits.threads: Input should be greater than 0": 4,
     "htpp is unknown; did you mean 'http'?": 6,
-    "audit.kinds.1: Input should be 'tool', 'prompt', 'resource', 'skill', 'completion' or 'extension'": 10,
+    "audit.stderr: Input should be a valid boolean": 10,
     "audit.jsonl_path: must be a path": 14,
     "audit.max_bytes: Input should be greater than 0": 15,
     "tools.getuser.timeout_second is unknown; did you mean 'timeout_seconds'?": 18,
-    "authorization.rules.0.effect: there is no 'permit'; choose one of: allow, deny": 22,
+    "authorization.rules.0.effect: Input should be 'allow' or 'deny'": 22,
     "authorization.rules.1.name: Field required": 24,
     "authorization.rules.1.who.roles: Frozenset should have at least 1 item after validation, not 0": 27,
 }
@@ -166,8 +166,8 @@ def test_a_name_that_may_not_be() -> None:
 def test_problems_of_all_sources_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreadable variable does not hide other problems."""
     monkeypatch.setenv("AXOLOTL_HTTP__ALLOWED_HOSTS", "a,b")
-    lines = {"AXOLOTL_AUDIT__KINDS": 1, "AXOLOTL_LOG_LEVEL": 2, "AXOLOTL_AUDIT__KEY_FILE": 3}
-    said = {"AXOLOTL_AUDIT__KINDS": "tool", "AXOLOTL_LOG_LEVEL": "loud", "AXOLOTL_AUDIT__KEY_FILE": "/nowhere/key"}
+    lines = {"AXOLOTL_AUTH__ISSUERS": 1, "AXOLOTL_LOG_LEVEL": 2, "AXOLOTL_AUDIT__KEY_FILE": 3}
+    said = {"AXOLOTL_AUTH__ISSUERS": "tool", "AXOLOTL_LOG_LEVEL": "loud", "AXOLOTL_AUDIT__KEY_FILE": "/nowhere/key"}
     file = FileSettings(env_file=EnvFile(Path(".env").absolute(), said, lines))
     findings = findings_of(file=file, container={"http": {"port": -1}})
     assert [finding.rpartition("(")[2] for finding in findings] == [

@@ -26,7 +26,7 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "http.host": WORDS,
     "http.allowed_hosts": st.lists(WORDS, max_size=3).map(tuple),
     "limits.timeout_seconds": st.integers(1, 900).map(float),
-    "sessions.resumable": st.booleans(),
+    "sessions.resumable": st.sampled_from(["off", "streams", "replies"]),
     "server.name": WORDS,
     "audit.key": st.text("0123456789", min_size=16, max_size=20),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),

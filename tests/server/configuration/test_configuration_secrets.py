@@ -331,7 +331,7 @@ def test_secret_urls(url: str, shown: str) -> None:
         {"audit": {"key": [CANARY]}},
         {"audit": CANARY},
         {"protocol": {"state_keys": CANARY}},
-        {"redis": {"url": 5, "connections": CANARY}},
+        {"redis": {"url": 5, "prefix": [CANARY]}},
         {"http": {"port": CANARY}},
         {"log_level": CANARY},
     ],

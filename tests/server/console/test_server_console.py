@@ -262,9 +262,10 @@ async def test_pages_are_notified_of_calls() -> None:
     assert "secret" not in json.dumps(told)
 
 
-async def test_new_pages_get_the_latest_calls() -> None:
+async def test_new_pages_get_the_latest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new page gets the latest calls, up to the configured number."""
-    async with serving_console(Container(), recent_calls=5) as server, httpx2.AsyncClient() as client:
+    monkeypatch.setattr("axolotl_server.console.console.RECENT_CALLS", 5)
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         for number in range(12):
             await use(server, client, "greet", {"name": str(number)})
         async with server.listening(client) as reader:
@@ -354,10 +355,11 @@ async def test_tasks() -> None:
         assert list(journal.running()) == []
 
 
-async def test_code_that_does_not_end() -> None:
+async def test_code_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """An abandoned call is shown as ended, also when its code ends later."""
     stuck = Stuck()
-    flags = {"console": {"enabled": True}, "limits": {"cancel_grace_seconds": 0.01}}
+    monkeypatch.setattr("axolotl_server.calls.feature_method.GRACE_SECONDS", 0.01)
+    flags = {"console": {"enabled": True}}
     async with ServerHost(container_of(stuck), flags=flags) as host:
         assert host.assembly.console is not None
         assert (await InProcessClient(host.handler).call(stuck.name)).is_error

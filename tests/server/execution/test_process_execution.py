@@ -181,7 +181,7 @@ async def test_a_cancellation_kills_the_process(tmp_path: Path) -> None:
         await gone(pid)
 
 
-async def test_progress_moves_the_deadline(tmp_path: Path) -> None:
+async def test_progress_moves_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress from a process extends the deadline."""
     path = tmp_path / "enough"
     times = 0
@@ -192,7 +192,8 @@ async def test_progress_moves_the_deadline(tmp_path: Path) -> None:
         if times > 10:
             path.touch()
 
-    settings = {"protocol": {"progress_per_second": 20}, "limits": {"processes": 1}}
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 20)
+    settings = {"limits": {"processes": 1}}
     async with connect(container_of(process_tools.report_often), settings=settings) as client:
         outcome = await client.call("report_often", {"path": str(path)}, on_progress=hear)
     assert outcome.text == "found"

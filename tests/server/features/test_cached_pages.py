@@ -19,10 +19,11 @@ class Numbered(ITool[NoArguments, str]):
         return self.name
 
 
-async def test_forged_cursors_are_not_cached() -> None:
+async def test_forged_cursors_are_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may start after every feature, and nothing is kept for it."""
     tools = tuple(map(Numbered, range(40)))
-    async with conversing(container_with(tools), settings={"protocol": {"page_size": 10}}) as host:
+    monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 10)
+    async with conversing(container_with(tools)) as host:
         peer = Peer(host)
         for position in range(40):
             cursor = encode_cursor("tools", position)
@@ -35,7 +36,8 @@ async def test_forged_cursors_take_little_work(monkeypatch: pytest.MonkeyPatch) 
     """A page that starts anywhere is joined from entries that are encoded once."""
     described: list[str] = []
     registry = ToolRegistry(map(Numbered, range(40)))
-    async with conversing(container_with(tool_registry=registry), settings={"protocol": {"page_size": 10}}) as host:
+    monkeypatch.setattr("axolotl_server.features.catalogue.PAGE_SIZE", 10)
+    async with conversing(container_with(tool_registry=registry)) as host:
         describe = host.assembly.tools.describe
 
         def counted(binding: ToolBinding, revision: Revision) -> dict[str, Any]:

@@ -223,7 +223,7 @@ async def test_a_stateless_client_that_leaves_cancels_its_request(kind: Kind) ->
     slow = Slow()
     meta = {**META, "io.modelcontextprotocol/clientCapabilities": CAPABILITIES, "progressToken": 1}
     headers = mirrored(kind.method, kind.params.get("name") or kind.params.get("uri"))
-    async with serving(kind.define(slow.work), {"http": {"watch_after_seconds": 0.01}}) as server:
+    async with serving(kind.define(slow.work)) as server:
         async with connection(server.port) as (_, writer):
             writer.write(raw_request(message(kind.method, {**kind.params, "_meta": meta}), headers.items()))
             await slow.started.wait()

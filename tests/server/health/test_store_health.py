@@ -66,9 +66,9 @@ async def test_redis_is_down(hangs: bool) -> None:
 async def test_only_stores_that_are_used_are_checked(tmp_path: Path) -> None:
     """Without quotas, idempotent tools and tokens, only shared sessions have a check."""
     async with probed(settings={"sessions": {"directory": str(tmp_path)}}) as server:
-        assert set(await server.checks()) == {"serving", "calls", "session_store"}
+        assert set(await server.checks()) == {"serving", "calls", "event_loop", "session_store"}
     async with probed() as server:
-        assert set(await server.checks()) == {"serving", "calls"}
+        assert set(await server.checks()) == {"serving", "calls", "event_loop"}
 
 
 class BrokenQuotas(IQuotaStore):
@@ -94,11 +94,12 @@ async def send(server: Probed, name: str, **arguments: Any) -> int:
     return (await raw_exchange(server.port, raw_request(call(name, arguments), headers))).status
 
 
-async def test_stores_of_the_container() -> None:
+async def test_stores_of_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that cannot be tried without a call is degraded after a call has failed, until one succeeds."""
     quotas = BrokenQuotas()
-    settings = {"quotas": {**LIMITED, "store_retry_seconds": 0.001}}
-    roles = {"quota_store": quotas, "result_store": BrokenResults(10, 1000)}
+    monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 0.001)
+    settings = {"quotas": LIMITED}
+    roles: dict[str, Any] = {"quota_store": quotas, "result_store": BrokenResults(10, 1000)}
     async with probed(tools=[pay], settings=settings, **roles) as server:
         assert await degraded(server) == (200, "ok", set())
         await send(server, "pay", number=1)

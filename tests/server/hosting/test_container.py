@@ -252,9 +252,9 @@ async def test_a_configuration_provider_gives_settings() -> None:
         tools = providers.List()
 
     container = Container()
-    container.settings.from_dict({"protocol": {"page_size": 7}})
+    container.settings.from_dict({"limits": {"threads": 7}})
     async with ServerHost(container) as host:
-        assert host.settings.protocol.page_size == 7
+        assert host.settings.limits.threads == 7
 
 
 async def test_layers_may_come_from_the_container() -> None:

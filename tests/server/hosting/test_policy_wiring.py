@@ -92,7 +92,7 @@ async def test_one_redis_client() -> None:
     """Quotas and results share a Redis client, which is closed on shutdown."""
     with RedisServer() as redis, Redis(unix_socket_path=redis.socket) as other:
         settings = {
-            "redis": {"url": redis.url, "prefix": "shop:", "connections": 1},
+            "redis": {"url": redis.url, "prefix": "shop:"},
             "quotas": {"rules": {"rate": {"rate_per_second": 1, "burst": 2}}},
         }
         async with connect(container_of(Pay()), settings=settings) as client:

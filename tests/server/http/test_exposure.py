@@ -174,11 +174,17 @@ async def test_tls(papers: Papers) -> None:
     assert reply.json()["result"]["supportedVersions"]
 
 
-@pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_address"])
-async def test_handshakes_count_as_connections(papers: Papers, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("maximum", "counts_addresses"), [(8, False), (80, True)])
+async def test_handshakes_count_as_connections(
+    papers: Papers, maximum: int, counts_addresses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Clients that do not finish their handshake cannot take more file descriptors than connections may have."""
-    monkeypatch.setattr(connection_limits, "share_of_address", lambda address: (address,))
-    async with encrypted({"tls_certificate": papers.path("server"), limit: 8}) as port, AsyncExitStack() as stack:
+    if counts_addresses:
+        monkeypatch.setattr(connection_limits, "share_of_address", lambda address: (address,))
+    async with (
+        encrypted({"tls_certificate": papers.path("server"), "max_connections": maximum}) as port,
+        AsyncExitStack() as stack,
+    ):
         silent = [await stack.enter_async_context(connection(port)) for _ in range(20)]
         reading = [asyncio.ensure_future(reader.read()) for reader, _ in silent]
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -240,8 +240,7 @@ async def test_pipelined_requests_are_answered_in_order(server: HttpServer) -> N
 
 async def test_a_stalled_request_times_out() -> None:
     """A body or headers that do not arrive in time get 408."""
-    timeouts = {"AXOLOTL_HTTP__BODY_TIMEOUT_SECONDS": "0.2", "AXOLOTL_HTTP__HEADER_TIMEOUT_SECONDS": "0.2"}
-    async with over_http(TARGET, **timeouts) as server:
+    async with over_http(TARGET, AXOLOTL_HTTP__REQUEST_TIMEOUT_SECONDS="0.2") as server:
         port = server.port
         body = raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: 100") + b"{"
         for begun in (body, b"POST /mcp HT"):

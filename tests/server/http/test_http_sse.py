@@ -421,7 +421,7 @@ async def test_large_bodies_of_running_calls_are_limited(
     if shares:
         monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
     holding, running = Holding(), 1 if shares else 3
-    settings = with_sse(max_running_body_bytes=6 * 2**20)
+    settings = with_sse(max_buffer_bytes=6 * 2**20)
     async with serving(container_of(holding, Echo()), settings) as server, connected(http, server) as client:
         await client.begin()
         large = [call("holding", {"text": "x" * (2**21 - 1024)}, id=id, handshake=True) for id in range(4)]

@@ -113,7 +113,7 @@ async def test_a_stateless_stream_has_no_ids(server: HttpServer, http: httpx2.As
 
 async def test_without_resumption_there_are_no_ids(http: httpx2.AsyncClient) -> None:
     """Without resumption there are no event ids, and a client that sends one gets an error."""
-    async with serving(container_of(Climb()), {"sessions": {"resumable": False}}) as server:
+    async with serving(container_of(Climb()), {"sessions": {"resumable": "off"}}) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.calling(call("climb", handshake=True, token=1)) as stream:

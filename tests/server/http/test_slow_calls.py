@@ -12,8 +12,7 @@ from tests.support.peers.wire import JSON_HEADERS, call, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.tools import Probe, container_of
 
-SOON = {"http": {"keep_alive_seconds": 0.04, "watch_after_seconds": 0.01}}
-LATER = {"http": {"watch_after_seconds": 0.01}}
+SOON = {"http": {"keep_alive_seconds": 0.04}}
 COMMENT = ": keep-alive"
 
 
@@ -73,7 +72,7 @@ async def test_a_slow_call_can_be_resumed(http: httpx2.AsyncClient) -> None:
 async def test_a_call_within_the_interval_stays_plain(http: httpx2.AsyncClient) -> None:
     """A call that is watched, but ends before the interval, is answered with JSON."""
     probe = Probe()
-    async with serving(container_of(probe), LATER) as server:
+    async with serving(container_of(probe)) as server:
         client = Client(http, server.url)
         await client.begin()
         for body, headers in (
@@ -101,11 +100,11 @@ async def test_a_client_without_streams_waits(http: httpx2.AsyncClient) -> None:
     assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
 
 
-async def test_a_streamed_reply_is_primed_at_once(http: httpx2.AsyncClient) -> None:
-    """With `sessions.stream_replies`, the event ID does not wait for an interval."""
+async def test_a_streamed_reply_is_primed_at_once(http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `sessions.resumable` = `replies`, the event ID does not wait for an interval."""
     probe = Probe()
-    settings = {"sessions": {"stream_replies": True}, "http": {"watch_after_seconds": 60}}
-    async with serving(container_of(probe), settings) as server:
+    monkeypatch.setattr("axolotl_server.calls.feature_method._WATCH_AFTER_SECONDS", 60)
+    async with serving(container_of(probe), {"sessions": {"resumable": "replies"}}) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.calling(call("probe", id=7, handshake=True)) as reader:

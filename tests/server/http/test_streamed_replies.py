@@ -7,7 +7,7 @@ from tests.support.peers.wire import call, mirrored
 from tests.support.servers.serving import serving
 from tests.support.tools import Echo, container_of
 
-STREAMED = {"sessions": {"stream_replies": True}}
+STREAMED = {"sessions": {"resumable": "replies"}}
 
 
 async def test_a_reply_can_be_fetched_again() -> None:

@@ -15,7 +15,7 @@ import pytest
 from axolotl_core import tool
 from axolotl_server import ServerHost
 from axolotl_server.asgi.http import BodyBudget, Message, read_body
-from axolotl_server.http_server.connections import StallCheck
+from axolotl_server.http_server.connections import WRITE_TIMEOUT_SECONDS, StallCheck
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.peers.wire import RawReply, call, connection, mirrored, raw_exchange, raw_request, read_reply
@@ -92,7 +92,7 @@ async def test_one_address_cannot_take_all_connections(monkeypatch: pytest.Monke
 
 async def second_connection(**http: Any) -> RawReply:
     """Send a request over the second connection of an address that may have one."""
-    settings = {"http": {"max_connections_per_address": 1, **http}}
+    settings = {"http": {"max_connections": 10, **http}}
     async with serving(container_of(Echo()), settings) as server, connection(server.port) as (reader, writer):
         writer.write(REQUEST)
         assert (await read_reply(reader)).status == 200
@@ -104,7 +104,7 @@ async def test_large_bodies_of_running_calls_are_limited(shares: bool, monkeypat
     """Calls with large arguments share a budget while they run, half of it for one caller; small ones do not count."""
     if shares:
         monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
-    holding, settings = Holding(), {"http": {"max_running_body_bytes": 6 * MIB}}
+    holding, settings = Holding(), {"http": {"max_buffer_bytes": 6 * MIB}}
     async with serving(container_of(holding, Echo()), settings) as server, AsyncExitStack() as stack:
         running = 1 if shares else 3
         request = raw_request(call("holding", {"text": "x" * (2 * MIB - 1024)}), mirrored(name="holding").items())
@@ -122,16 +122,17 @@ async def test_large_bodies_of_running_calls_are_limited(shares: bool, monkeypat
         assert server.app.running_bodies.used == 0
 
 
-async def test_a_body_above_the_limit_of_all_can_be_alone() -> None:
-    """A message that may be sent is served, however small the limit for all running calls is."""
-    async with serving(container_of(Echo()), {"http": {"max_running_body_bytes": 1}}) as server:
+async def test_a_body_above_the_limit_of_its_caller_can_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that may be sent is served, although it is larger than what one caller may have."""
+    monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
+    async with serving(container_of(Echo()), {"http": {"max_buffer_bytes": 3 * MIB // 2}}) as server:
         request = raw_request(call("echo", {"text": "x" * MIB}), mirrored(name="echo").items())
         assert (await raw_exchange(server.port, request)).status == 200
 
 
 async def test_incomplete_bodies_are_limited_in_total() -> None:
     """Bodies that do not arrive completely share one budget; it is free again when their clients leave."""
-    settings = {"http": {"max_buffered_body_bytes": 3 * MIB}}
+    settings = {"http": {"max_buffer_bytes": 3 * MIB}}
     async with serving(container_of(Echo()), settings) as server:
         async with AsyncExitStack() as stack:
             for _ in range(2):
@@ -147,7 +148,7 @@ async def test_incomplete_bodies_are_limited_in_total() -> None:
 
 async def test_bodies_that_wait_in_a_pipeline_share_that_budget() -> None:
     """A body behind a request that is being answered counts, until it is its turn or its client leaves."""
-    holding, settings = Holding(), {"http": {"max_buffered_body_bytes": 100_000}}
+    holding, settings = Holding(), {"http": {"max_buffer_bytes": 100_000}}
     first = raw_request(call("holding", {"text": "x"}), mirrored(name="holding").items())
     waiting = raw_request(call("echo", {"text": "y" * 40_000}), mirrored(name="echo").items())
     async with serving(container_of(holding, Echo()), settings) as server, AsyncExitStack() as stack:
@@ -193,9 +194,10 @@ async def test_a_client_that_sends_first_reads_the_refusal(size: int, chunks: bo
     assert "at most 4194304 bytes" in content["error"]["message"]
 
 
-async def test_a_client_that_does_not_read_is_closed() -> None:
+async def test_a_client_that_does_not_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A response that nobody reads is dropped with its connection, while others are served."""
-    async with checked(write_timeout_seconds=0.3) as port:
+    monkeypatch.setattr("axolotl_server.http_server.connections.WRITE_TIMEOUT_SECONDS", 0.3)
+    async with checked() as port:
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(asking_for(20 * MIB))  # more than the kernel buffers
             waiting = select.poll()
@@ -300,7 +302,7 @@ def test_an_open_stream_is_closed_when_its_client_stops_to_read(monkeypatch: pyt
 
     pass_seconds(60)
     stream.unread = 1
-    pass_seconds(settings.write_timeout_seconds - 1)
+    pass_seconds(WRITE_TIMEOUT_SECONDS - 1)
     assert not stream.aborted
     pass_seconds(2)
     assert stream.aborted

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support.commands import constants
 from tests.support.containers.shutdown_tools import LONG
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import (
@@ -209,7 +210,7 @@ async def test_a_third_signal_ends_the_process() -> None:
 
 async def test_a_blocked_loop_does_not_prevent_shutdown() -> None:
     """If the event loop is blocked, the process ends when all grace periods have passed."""
-    settings = {"AXOLOTL_HTTP__DRAIN_SECONDS": "0.2", "AXOLOTL_LIMITS__CLOSE_SECONDS": "0.5"}
+    settings = {"AXOLOTL_HTTP__DRAIN_SECONDS": "0.2", **constants({"axolotl_cli.runtime.CLOSE_SECONDS": 0.5})}
     async with over_http(**settings) as server, connection(server.port) as (_, writer):
         writer.write(posted("hold_the_loop"))
         await server.until("hold_the_loop runs")

@@ -151,9 +151,11 @@ async def test_connect_is_refused_with_its_body(
         assert await is_closed(reader)
 
 
-async def test_limits_are_settings() -> None:
-    """Operators choose the limits of a head."""
-    async with serving(container_of(Echo()), {"http": {"max_head_bytes": 1024, "max_headers": 9}}) as server:
+async def test_heads_are_limited_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes and headers of a head are limited independently."""
+    monkeypatch.setattr("axolotl_server.http_server.connection_limits.MAX_HEAD_BYTES", 1024)
+    monkeypatch.setattr("axolotl_server.http_server.connection_limits.MAX_HEADERS", 9)
+    async with serving(container_of(Echo())) as server:
         assert (await raw_exchange(server.port, REQUEST)).status == 200
         assert (await raw_exchange(server.port, padded(1024))).status == 431
         one_more = with_head(b"A: 1\r\nB: 2\r\nC: 3\r\nContent-Length: %d" % len(BODY))

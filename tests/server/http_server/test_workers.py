@@ -37,7 +37,7 @@ CHAOS = "tests.chaos.container:Container"
 @pytest.fixture(scope="module")
 def workers(redis: RedisServer) -> Iterator[Fleet]:
     """Start two workers that share sessions."""
-    shared = {"AXOLOTL_REDIS__URL": redis.url, "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20"}
+    shared = {"AXOLOTL_REDIS__URL": redis.url}
     with fleet(TARGET, 2, shared) as running:
         yield running
 
@@ -201,7 +201,6 @@ async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
         LEDGER: str(ledger),
         "AXOLOTL_REDIS__URL": redis.url,
         "AXOLOTL_REDIS__PREFIX": "killed:",
-        "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20",
     }
     with fleet(CHAOS, 2, environment) as workers:
         killed = []

@@ -44,8 +44,6 @@ class Guarded(ITool[NoArguments, str]):
 
 ELSEWHERE: Mapping[str, Any] = {
     "approval": {"required_for": "destructive", "tools": ["guarded"]},
-    "audit": {"stderr": True, "kinds": ["prompt"]},
-    "authorization": {"mode": "off", "rules": [{"name": "nobody", "effect": "deny"}]},
     "quotas": {"rules": {"dear": {"tools": ["guarded"], "rate_per_second": 1}}},
     "toolsets": {"vault": {"max_concurrency": 1}},
 }

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, ToolError
 from axolotl_core.errors import InputRequired
+from axolotl_core.features.feature import Execution
 from axolotl_core.policies.tool_rules import Retry
 from axolotl_server import connect
 from axolotl_server.layers.retry import RetryLayer
@@ -155,11 +156,12 @@ async def _outcome(tool: Flaky) -> Any:
 
 async def test_in_a_server() -> None:
     """Retries have random pauses, in threads and on the loop."""
-    for execution in ("loop", "thread"):
+    places: tuple[Execution, ...] = ("loop", "thread")
+    for execution in places:
         tool = Flaky([ConnectionError(), TimeoutError()])
         tool.retry = Retry(base_seconds=0.0001)
-        settings = {"tools": {"flaky": {"execution": execution}}}
-        async with connect(container_of(tool), settings=settings) as client:
+        tool.execution = execution
+        async with connect(container_of(tool)) as client:
             assert (await client.call("flaky")).text == "done"
         assert tool.runs == 3
 

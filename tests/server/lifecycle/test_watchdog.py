@@ -15,8 +15,6 @@ from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.stall_log import shown_stalls
 from tests.support.tools import container_of
 
-QUICK = {"limits": {"loop_stall_seconds": 0.02}}
-
 
 class Listener(logging.Handler):
     """Records stalls."""
@@ -32,6 +30,12 @@ class Listener(logging.Handler):
             self.heard.append(record.getMessage())
             self.stacks.append(record.stack_info or "")
             self.told.set()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report short stalls."""
+    monkeypatch.setattr("axolotl_server.host.STALL_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ async def test_a_coroutine_that_blocks_is_named(listener: Listener) -> None:
         threading.Event().wait(0.1)  # continues, which is not logged again
         return told
 
-    async with ServerHost(container_of(blocks_the_loop), flags=QUICK) as host:
+    async with ServerHost(container_of(blocks_the_loop)) as host:
         client = InProcessClient(host.handler)
         for _ in range(2):
             await asyncio.sleep(0)  # a stall ends with a turn of the loop; from Python 3.12 on, calls begin before that
@@ -74,7 +78,7 @@ async def test_a_stall_that_blocks_the_watchdog_is_reported(listener: Listener) 
     async def holds_everything() -> int:
         return sum(range(2 * 10**7))
 
-    async with ServerHost(container_of(holds_everything), flags=QUICK) as host:
+    async with ServerHost(container_of(holds_everything)) as host:
         await asyncio.sleep(0)  # the watchdog starts with the next turn of the loop
         client = InProcessClient(host.handler)
         await client.call("holds_everything")
@@ -119,16 +123,10 @@ async def test_startup_is_not_a_stall() -> None:
     assert watchdog.stalls == 0
 
 
-async def test_the_watchdog_can_be_disabled() -> None:
-    """A setting disables the watchdog."""
-    async with ServerHost(container_of(), flags={"limits": {"loop_stall_seconds": None}}) as host:
-        assert host.watchdog is None
-
-
 async def test_it_ends_with_its_server() -> None:
     """The watchdog's thread ends with the server."""
     before = _watchdogs()
-    async with connect(container_of(), settings=QUICK):
+    async with connect(container_of()):
         (own,) = _watchdogs() - before
     await asyncio.to_thread(own.join, PATIENCE_SECONDS)
     assert not own.is_alive()

@@ -32,6 +32,9 @@ async def write(length: int) -> str:
     return "x" * length
 
 
+TWO_OF_THREE = {"share_per_caller": 0.67}
+
+
 class Caller:
     """Sends requests of one principal."""
 
@@ -91,7 +94,7 @@ async def callers(*tools: Any, **settings: Any) -> AsyncIterator[tuple[Caller, C
 
 async def test_sessions() -> None:
     """A principal with too many sessions gets 429 with a hint, others begin one; an ended session makes room."""
-    async with callers(sessions={"maximum": 3, "maximum_per_principal": 2}) as (greedy, quiet, _):
+    async with callers(sessions={"maximum": 3}, limits=TWO_OF_THREE) as (greedy, quiet, _):
         begun = [await greedy.handshake() for _ in range(2)]
         refused = await greedy.handshake()
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "10")
@@ -106,7 +109,7 @@ async def test_sessions() -> None:
 
 async def test_shared_sessions(tmp_path: Path) -> None:
     """Sessions that several processes share are limited, too."""
-    sessions = {"directory": str(tmp_path), "maximum_per_principal": 2}
+    sessions = {"directory": str(tmp_path), "maximum": 20}
     async with callers(sessions=sessions) as (greedy, quiet, _):
         assert [(await greedy.handshake()).status_code for _ in range(3)] == [200, 200, 503]
         assert (await quiet.handshake()).status_code == 200
@@ -114,7 +117,7 @@ async def test_shared_sessions(tmp_path: Path) -> None:
 
 async def test_subscriptions() -> None:
     """A principal with too many open subscriptions is refused, others are not."""
-    async with callers(subscriptions={"maximum": 3, "maximum_per_principal": 2}) as (greedy, quiet, server):
+    async with callers(subscriptions={"maximum": 3}, limits=TWO_OF_THREE) as (greedy, quiet, server):
         async with AsyncExitStack() as stack:
             for _ in range(2):
                 await stack.enter_async_context(greedy.listening())
@@ -128,7 +131,7 @@ async def test_subscriptions() -> None:
 async def test_running_calls() -> None:
     """A principal with too many running calls is refused, others are not; afterwards nothing is counted."""
     probe = Probe()
-    limits = {"max_inflight": 4, "max_inflight_per_principal": 2}
+    limits = {"max_inflight": 4, "share_per_caller": 0.5}
     async with callers(probe, limits=limits) as (greedy, quiet, server):
         inflight = server.host.handler.inflight
         running = [asyncio.create_task(greedy.call("probe")) for _ in range(2)]
@@ -236,7 +239,7 @@ async def test_results_of_tasks_are_limited_in_bytes() -> None:
 )
 async def test_anonymous_callers_are_told_apart_by_address(one: str, other: str, refused: bool) -> None:
     """Anonymous callers of one address share a limit, except on the same machine, where a proxy may stand for many."""
-    settings = {"sessions": {"maximum_per_principal": 1}, **OPEN}
+    settings = {"sessions": {"maximum": 10}, **OPEN}
     async with serving(container_of(Echo()), settings) as server:
         statuses = []
         for address in (one, other):
@@ -247,15 +250,15 @@ async def test_anonymous_callers_are_told_apart_by_address(one: str, other: str,
 
 
 async def test_a_limit_can_be_turned_off() -> None:
-    """With null, one principal may have all sessions."""
-    async with callers(sessions={"maximum": 3, "maximum_per_principal": None}) as (greedy, _, _):
+    """With 1, one principal may have all sessions."""
+    async with callers(sessions={"maximum": 3}, limits={"share_per_caller": 1}) as (greedy, _, _):
         assert [(await greedy.handshake()).status_code for _ in range(4)] == [200, 200, 200, 503]
 
 
 async def test_a_client_that_is_alone_has_everything() -> None:
     """On stdio and in memory there is one client, which is not limited."""
     probe = Probe()
-    settings = {"limits": {"max_inflight_per_principal": 1}}
+    settings = {"limits": {"max_inflight": 10}}
     async with connect(container_of(probe, Echo()), settings=settings) as client:
         calls = [asyncio.create_task(client.call("probe")) for _ in range(3)]
         await probe.started.wait()

@@ -50,10 +50,10 @@ def hold() -> Hold:
 
 
 @pytest_asyncio.fixture
-async def host(hold: Hold) -> AsyncIterator[ServerHost]:
+async def host(hold: Hold, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServerHost]:
     """A server that accepts few values."""
-    settings = {"limits": {"max_json_values": 1000}}
-    async with ServerHost(container_of(Echo(), hold.tool()), flags=settings) as host:
+    monkeypatch.setattr("axolotl_server.handler.MAX_VALUES", 1000)
+    async with ServerHost(container_of(Echo(), hold.tool())) as host:
         yield host
 
 

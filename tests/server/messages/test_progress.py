@@ -48,10 +48,11 @@ class Burst(ITool[Steps, str]):
         return "done"
 
 
-async def test_held_progress_is_sent_later() -> None:
+async def test_held_progress_is_sent_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last progress of a burst is sent after the interval, exactly once."""
     burst = Burst()
-    async with conversing(container_with((burst,)), settings={"protocol": {"progress_per_second": 2}}) as host:
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 2)
+    async with conversing(container_with((burst,))) as host:
         peer = Peer(host)
         peer.call("burst", {"steps": 50}, progressToken=1)
         assert numbers([await peer.receive() for _ in range(3)]) == [1, 2, 50]
@@ -61,7 +62,7 @@ async def test_held_progress_is_sent_later() -> None:
 
 
 @pytest.mark.parametrize("total", [None, 1], ids=["without total", "beyond total"])
-async def test_the_rate_limit_is_enforced(total: float | None) -> None:
+async def test_the_rate_limit_is_enforced(total: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that reports all the time sends one burst and then as many reports per second as allowed."""
     per_second, seconds = 20, 0.0
 
@@ -76,8 +77,8 @@ async def test_the_rate_limit_is_enforced(total: float | None) -> None:
         seconds = time.monotonic() - start
         return "done"
 
-    settings = {"protocol": {"progress_per_second": per_second}}
-    async with conversing(container_with((chatter,)), settings=settings) as host:
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", per_second)
+    async with conversing(container_with((chatter,))) as host:
         peer = Peer(host)
         peer.call("chatter", progressToken=1)
         heard = numbers(await until_reply(peer))
@@ -85,7 +86,7 @@ async def test_the_rate_limit_is_enforced(total: float | None) -> None:
     assert len(heard) <= per_second + per_second * seconds + 2  # the one in advance, and the last one
 
 
-async def test_a_thread_reports_in_order() -> None:
+async def test_a_thread_reports_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of reports from a thread arrive in increasing order, including the last one."""
 
     @tool(execution="thread")
@@ -95,8 +96,8 @@ async def test_a_thread_reports_in_order() -> None:
             context.report_progress(step, 5000)
         return "there"
 
-    settings = {"protocol": {"progress_per_second": 200}}
-    async with conversing(container_with((climb,)), settings=settings) as host:
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 200)
+    async with conversing(container_with((climb,))) as host:
         peer = Peer(host)
         for number in range(5):
             peer.call("climb", id=number, progressToken=number)
@@ -128,7 +129,8 @@ async def test_a_busy_loop_does_not_turn_reports_around(monkeypatch: pytest.Monk
         blocked.set()
         reported.wait(PATIENCE_SECONDS)
 
-    async with conversing(container_with((hurry,)), settings={"protocol": {"progress_per_second": per_second}}) as host:
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", per_second)
+    async with conversing(container_with((hurry,))) as host:
         peer, loop = Peer(host), asyncio.get_running_loop()
         peer.call("hurry", progressToken=1)
         heard = [await peer.receive()]
@@ -189,11 +191,12 @@ async def test_a_client_that_takes_no_stream_gets_the_reply() -> None:
         assert reply.json()["id"] == 1
 
 
-async def test_calls_report_for_themselves() -> None:
+async def test_calls_report_for_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress of concurrent calls is throttled separately."""
     bursts = Burst()
     bursts.release.set()
-    async with conversing(container_with((bursts,)), settings={"protocol": {"progress_per_second": 2}}) as host:
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 2)
+    async with conversing(container_with((bursts,))) as host:
         peer = Peer(host)
         for token in ("a", "b"):
             peer.call("burst", {"steps": 9}, id=token, progressToken=token)

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import httpx2
+import pytest
 
 from axolotl_core import NoArguments, ToolContext, tool
 from axolotl_core.tools.tool import ITool
@@ -95,9 +96,10 @@ async def test_a_thread_logs_in_order() -> None:
         assert await heard(await Peer(host).shake_hands(), "shout") == list(range(50))
 
 
-async def test_a_call_may_say_only_so_much() -> None:
+async def test_a_call_may_say_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Log messages of a call are limited; the next call can log again."""
-    async with conversing(container_with((shout,)), settings={"protocol": {"log_messages_per_second": 3}}) as host:
+    monkeypatch.setattr("axolotl_server.messages.request.LOG_MESSAGES_PER_SECOND", 3)
+    async with conversing(container_with((shout,))) as host:
         peer = await Peer(host).shake_hands()
         for _ in range(2):
             said = await heard(peer, "shout")

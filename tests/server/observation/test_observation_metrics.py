@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from dependency_injector import containers, providers
 
 from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolRegistry, prompt, resource, tool
@@ -149,9 +150,10 @@ async def test_denials_are_counted() -> None:
     assert operations(page, gen_ai_tool_name="echo", rpc_response_status_code="-32602") == 1
 
 
-async def test_names_from_the_wire_make_no_labels() -> None:
+async def test_names_from_the_wire_make_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of unknown names of tools, prompts, resources and methods share one label each."""
-    async with watched(everything(), limits={"loop_stall_seconds": None}) as seen:
+    monkeypatch.setattr("axolotl_server.host.STALL_SECONDS", 60)
+    async with watched(everything()) as seen:
         peer = Peer(seen.server.host)
         before = len((await seen.scrape()).text.splitlines())
         for number in range(1250):

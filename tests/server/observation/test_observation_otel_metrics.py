@@ -121,7 +121,8 @@ async def test_an_exporter_that_hangs_does_not_prevent_shutdown(
     released = threading.Event()
     monkeypatch.setattr(telemetry.meters, "force_flush", released.wait)
     try:
-        settings = {"telemetry": {"metrics": True, "flush_seconds": 0.01}}
+        monkeypatch.setattr("axolotl_server.observation.observation.FLUSH_SECONDS", 0.01)
+        settings = {"telemetry": {"metrics": True}}
         async with conversing(container_of(Echo()), settings=settings) as host:
             await Peer(host).ask("tools/list")
     finally:

@@ -39,16 +39,16 @@ async def test_every_metric_is_on_the_page() -> None:
 
 async def test_the_page_answers_whoever_asks() -> None:
     """The page allows any host, only GET, and negotiates its format."""
-    async with watched(container_of(Echo()), metrics={"enabled": True, "path": "/numbers"}) as seen:
-        got = await raw_exchange(seen.server.port, raw_request(b"", [], method="GET", path="/numbers", host="10.1.2.3"))
+    async with watched(container_of(Echo()), metrics={"enabled": True}) as seen:
+        got = await raw_exchange(seen.server.port, raw_request(b"", [], method="GET", path="/metrics", host="10.1.2.3"))
         assert got.status == 200
         assert got.headers["content-type"].startswith("text/plain")
-        head = await seen.http.head(f"{seen.root}/numbers")
+        head = await seen.http.head(f"{seen.root}/metrics")
         assert (head.status_code, head.content) == (200, b"")
-        posted = await seen.http.post(f"{seen.root}/numbers")
+        posted = await seen.http.post(f"{seen.root}/metrics")
         assert (posted.status_code, posted.headers["allow"]) == (405, "GET, HEAD")
         accept = "application/openmetrics-text; version=1.0.0"
-        open_metrics = await seen.http.get(f"{seen.root}/numbers", headers={"Accept": accept})
+        open_metrics = await seen.http.get(f"{seen.root}/metrics", headers={"Accept": accept})
         assert open_metrics.headers["content-type"].startswith("application/openmetrics-text")
         assert open_metrics.text.endswith("# EOF\n")
 
@@ -75,7 +75,7 @@ async def test_there_is_no_page_unless_it_is_wanted() -> None:
 async def test_the_page_needs_a_path_of_its_own(http: dict[str, str]) -> None:
     """The path of the page must differ from the endpoint."""
     settings = {"metrics": {"enabled": True}, "http": http}
-    with pytest.raises(ConfigurationError, match=r"metrics\.path is /metrics, which is the path of the MCP endpoint"):
+    with pytest.raises(ConfigurationError, match="/metrics is the path of the metrics: choose another"):
         await ServerHost(container_of(Echo()), flags=settings).start()
 
 

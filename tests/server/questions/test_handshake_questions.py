@@ -179,7 +179,7 @@ async def test_a_call_that_ends_takes_its_other_questions_back() -> None:
 
 async def test_the_end_of_a_connection_ends_its_questions() -> None:
     """Closing the connection stops a call that waits for an answer."""
-    async with conversing(container_with(TOOLS), settings={"stdio": {"drain_seconds": 0}}) as host:
+    async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call("ask_name")
         await peer.receive()

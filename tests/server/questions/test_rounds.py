@@ -91,9 +91,10 @@ async def test_a_state_belongs_to_whom_it_was_given() -> None:
         assert text_of(await again(Peer(host, principal=ann), result, given("ask-1"))) == "Ann"
 
 
-async def test_a_state_expires() -> None:
+async def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state expires."""
-    async with conversing(container_with((ask_name,)), settings={"protocol": {"state_ttl_seconds": 1e-9}}) as host:
+    monkeypatch.setattr("axolotl_server.hosting.assembly.TTL_SECONDS", 1e-9)
+    async with conversing(container_with((ask_name,))) as host:
         reply = await again(Peer(host), await begun(Peer(host)), given("ask-1"))
         assert reply["error"]["code"] == -32602
 

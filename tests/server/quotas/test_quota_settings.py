@@ -115,9 +115,10 @@ def test_nothing_is_limited_by_default() -> None:
     assert isinstance(quota_layer(settings, quota_store(settings, None)), QuotaLayer)
 
 
-async def test_the_configured_store() -> None:
+async def test_the_configured_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of the container takes precedence over Redis, and both are protected against outages."""
-    settings = QuotaSettings(on_store_failure="closed", store_retry_seconds=7.0)
+    monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 7.0)
+    settings = QuotaSettings(on_store_failure="closed")
     claims = claims_of([("key", WindowLimit(2, "day"), 1.0)])
     given = MemoryQuotaStore(1)
     async with redis_client("redis://127.0.0.1:1") as redis:

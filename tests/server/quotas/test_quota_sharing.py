@@ -18,20 +18,20 @@ ADA, BOB = Principal("ada"), Principal("bob")
 RULE = {"per": ["principal"], "rate_per_second": 0.0001, "burst": 6}
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a store on a busy machine, and try it again at once."""
+    monkeypatch.setattr("axolotl_server.quotas.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 0.001)
+
+
 class Replica:
     """A server with its own connections."""
 
     def __init__(self, stack: AsyncExitStack, redis: RedisServer, **settings: Any) -> None:
         self._stack = stack
         self._url = redis.url
-        self._settings = QuotaSettings.model_validate(
-            {
-                "rules": {"shared": RULE},
-                "store_timeout_seconds": PATIENCE_SECONDS,
-                "store_retry_seconds": 0.001,
-                **settings,
-            }
-        )
+        self._settings = QuotaSettings.model_validate({"rules": {"shared": RULE}, **settings})
 
     async def start(self) -> "Replica":
         redis = await self._stack.enter_async_context(redis_client(self._url))
@@ -91,11 +91,15 @@ async def test_redis_dies_and_comes_back_under_calls(
     assert "The quota store is available again" in logged
 
 
-async def test_a_hanging_redis_delays_one_call(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_hanging_redis_delays_one_call(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A Redis that does not answer delays one call by the timeout, and the next calls not at all."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
-            replica = await Replica(stack, redis, store_timeout_seconds=0.2, store_retry_seconds=1000.0).start()
+            monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 1000.0)
+            monkeypatch.setattr("axolotl_server.quotas.STORE_TIMEOUT_SECONDS", 0.2)
+            replica = await Replica(stack, redis).start()
             assert await replica.outcome() == "passed"
             redis.hang()
             async with asyncio.timeout(PATIENCE_SECONDS):

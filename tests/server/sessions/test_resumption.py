@@ -242,7 +242,7 @@ async def test_expiry_drops_events(server: HttpServer, client: Client, talker: T
 @pytest.mark.parametrize("place", ["memory", "directory"])
 async def test_events_of_all_sessions_are_bounded(place: str, http: httpx2.AsyncClient, tmp_path: Path) -> None:
     """Above the limit for all sessions, the one with the most bytes loses its oldest reply; ended ones make room."""
-    limits = {"stream_replies": True, "max_total_event_bytes": 1_000_000}
+    limits = {"resumable": "replies", "max_total_event_bytes": 1_000_000}
     settings = {"sessions": limits if place == "memory" else {**limits, "directory": str(tmp_path)}}
     async with serving(container_of(Echo()), settings) as server:
         small, large = Client(http, server.url), Client(http, server.url)
@@ -258,7 +258,7 @@ async def test_events_of_all_sessions_are_bounded(place: str, http: httpx2.Async
 
 async def test_events_of_many_sessions_count_for_their_caller(http: httpx2.AsyncClient) -> None:
     """Above the limit, a caller with many small sessions loses its replies, and not one with fewer bytes in all."""
-    limits = {"sessions": {"stream_replies": True, "max_total_event_bytes": 1_000_000}}
+    limits = {"sessions": {"resumable": "replies", "max_total_event_bytes": 1_000_000}}
     async with serving(container_of(Echo()), limits, token_verifier=Named()) as server, httpx2.AsyncClient() as other:
         http.headers["Authorization"], other.headers["Authorization"] = "Bearer eve", "Bearer ada"
         [kept] = await replies_of(modest := Client(other, server.url), 200_000)
@@ -288,9 +288,12 @@ async def replayed(client: Client, place: str) -> int | None:
         return body.count(b"data: {")
 
 
-async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talker: Talker) -> None:
+async def test_a_live_stream_outlives_its_events(
+    http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A running stream can be resumed even if its events were dropped."""
-    async with serving(container_of(talker), {"sessions": {"max_events": 1}}) as server:
+    monkeypatch.setattr("axolotl_server.sessions.sessions.MAX_EVENTS", 1)
+    async with serving(container_of(talker)) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.hearing() as news:
@@ -328,7 +331,7 @@ async def servers(
 ) -> AsyncIterator[tuple[HttpServer, HttpServer]]:
     """Two processes that share sessions, or one twice, with a tool that needs a scope."""
     talker.scopes = frozenset({"talk"})
-    settings: dict[str, Any] = {"sessions": {"stream_replies": True}}
+    settings: dict[str, Any] = {"sessions": {"resumable": "replies"}}
     if request.param == "directory":
         settings["sessions"]["directory"] = str(tmp_path)
     elif request.param == "redis":
@@ -415,7 +418,7 @@ async def test_the_stream_of_a_result_needs_access_too(
     """Whoever may not use the tool of a task does not resume the stream on which its result was sent."""
     job = Job(scopes=frozenset({"talk"}))
     tasks = {"tasks": {"url": f"sqlite:///{tmp_path}/tasks.db"}} if is_stored else {}
-    settings = {"sessions": {"stream_replies": True}, **tasks}
+    settings = {"sessions": {"resumable": "replies"}, **tasks}
     async with serving(container_of(job), settings, token_verifier=Scoped()) as server:
         await server.host.begin_tasks(works=True)
         client = Returning(http, server.url)

@@ -20,8 +20,6 @@ from tests.support.tools import Name, container_of
 
 __all__ = ["client", "server", "store", "talker"]
 
-UNTHROTTLED = {"protocol": {"progress_per_second": 1_000_000}}
-
 
 class Shy(ITool[NoArguments, str]):
     """Closes the connection twice, and replies when it is released."""
@@ -40,10 +38,11 @@ class Shy(ITool[NoArguments, str]):
         return "patience"
 
 
-async def test_a_call_can_hang_up(http: httpx2.AsyncClient) -> None:
+async def test_a_call_can_hang_up(http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool can close the connection: the client gets an id and a delay, reconnects, and gets the reply."""
     shy = Shy()
-    async with serving(container_of(shy), {"sessions": {"retry_seconds": 0.25}}) as server:
+    monkeypatch.setattr("axolotl_server.sessions.sessions._RECONNECT_SECONDS", 0.25)
+    async with serving(container_of(shy)) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.calling(call("shy", handshake=True)) as stream:
@@ -76,21 +75,22 @@ async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx2.AsyncClient) 
     shy = Shy()
     shy.again.set()
     shy.release.set()
-    for resumable in (True, False):
+    for resumable in ("streams", "off"):
         async with serving(container_of(shy), {"sessions": {"resumable": resumable}}) as server:
             client = Client(http, server.url)
             await client.begin()
             stateless = await http.post(server.url, content=call("shy"), headers=mirrored(name="shy"))
-            accept = "application/json" if resumable else JSON_HEADERS["Accept"]
+            accept = "application/json" if resumable == "streams" else JSON_HEADERS["Accept"]
             replies = [stateless, await client.post(call("shy", handshake=True), Accept=accept)]
             assert [reply.json()["result"]["content"][0]["text"] for reply in replies] == ["patience", "patience"]
 
 
-async def test_the_official_client_comes_back() -> None:
+async def test_the_official_client_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The official client reconnects during a call and gets the result."""
     shy = Shy()
+    monkeypatch.setattr("axolotl_server.sessions.sessions._RECONNECT_SECONDS", 0.01)
     async with (
-        serving(container_of(shy), {"sessions": {"retry_seconds": 0.01}}) as server,
+        serving(container_of(shy)) as server,
         OfficialClient(server.url, mode="legacy", read_timeout_seconds=PATIENCE_SECONDS) as client,
     ):
         running = asyncio.ensure_future(client.call_tool("shy"))
@@ -194,6 +194,7 @@ async def test_nobody_waits_for_a_silent_store(
 ) -> None:
     """A store that hangs is retried at intervals, and nothing waits for it."""
     monkeypatch.setattr(resumption, "_STORE_SECONDS", 0.01)
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
     async with serving(container_of(talker), event_store=SilentStore(10, 10)) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -228,9 +229,12 @@ class SlowStore(MemoryEventStore):
             await asyncio.sleep(0)
 
 
-async def test_replay_and_presence_do_not_race(http: httpx2.AsyncClient, talker: Talker) -> None:
+async def test_replay_and_presence_do_not_race(
+    http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With repeated resumption during a call, every message arrives once and in order."""
-    async with serving(container_of(talker), UNTHROTTLED, event_store=SlowStore(1000, 1_000_000)) as server:
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
+    async with serving(container_of(talker), event_store=SlowStore(1000, 1_000_000)) as server:
         client = Client(http, server.url)
         await client.begin()
         heard: list[Event] = []
@@ -256,10 +260,13 @@ async def test_replay_and_presence_do_not_race(http: httpx2.AsyncClient, talker:
     assert said(heard[1:]) == [*range(1, 200), "done "]
 
 
-async def test_a_store_is_told_before_a_session_is_forgotten(http: httpx2.AsyncClient, talker: Talker) -> None:
+async def test_a_store_is_told_before_a_session_is_forgotten(
+    http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No event is appended to a deleted session, however slow the store is."""
+    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
     store = SlowStore(1000, 1_000_000)
-    async with serving(container_of(talker), UNTHROTTLED, event_store=store) as server:
+    async with serving(container_of(talker), event_store=store) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.calling(talk()) as stream, client.hearing() as news:

@@ -52,10 +52,11 @@ def job() -> Job:
 
 @pytest_asyncio.fixture(params=["memory", "directory", "redis", "authorizer", "directory and authorizer"])
 async def servers(
-    request: pytest.FixtureRequest, job: Job, tmp_path: Path
+    request: pytest.FixtureRequest, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[HttpServer, HttpServer]]:
     """Two processes that share sessions, or one twice, with tools that need a scope."""
-    settings: dict[str, Any] = {"sessions": {"store_timeout_seconds": PATIENCE_SECONDS}}
+    monkeypatch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
+    settings: dict[str, Any] = {"sessions": {}}
     if "directory" in request.param:
         settings["sessions"]["directory"] = str(tmp_path)
     elif request.param == "redis":

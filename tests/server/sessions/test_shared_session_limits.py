@@ -60,7 +60,7 @@ async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) ->
 async def test_without_resumption(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Without resumption, changes still reach the process with the client's stream."""
     prefix = redis.new_prefix()
-    async with working(redis, prefix, resumable=False) as one, working(redis, prefix, resumable=False) as other:
+    async with working(redis, prefix, resumable="off") as one, working(redis, prefix, resumable="off") as other:
         client = await begun(http, one)
         async with client.at(other).hearing() as news:
             await client.at(other).ask("ping")
@@ -129,11 +129,13 @@ async def used(server: HttpServer, http: httpx2.AsyncClient, talker: Talker) -> 
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool) -> None:
+async def test_what_has_ended_is_gone_at_once(
+    redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An ended session and its streams are released without garbage collection."""
+    monkeypatch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
     shared = {
         "redis": {"url": redis.url, "prefix": "gone:"},
-        "sessions": {"store_timeout_seconds": PATIENCE_SECONDS},
     }
     talker = Talker()
     async with serving(container_with((talker,)), shared if is_shared else {}) as server:

@@ -76,7 +76,7 @@ async def test_the_events_of_a_session_end_with_it(
     """Events end with their session: deleted by its client, idle for too long, or found at a start without it."""
     began = 0.0
     monkeypatch.setattr(sqlite_sessions, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - began))
-    settings = {"sessions": {"directory": str(tmp_path), "stream_replies": True, "idle_seconds": 60.0}}
+    settings = {"sessions": {"directory": str(tmp_path), "resumable": "replies", "idle_seconds": 60.0}}
     async with serving(container_of(Echo()), settings) as server:
         ended, idle, last = (Client(http, server.url) for _ in range(3))
         for client in (ended, idle):
@@ -130,9 +130,12 @@ def _locked(path: Path) -> Iterator[None]:
         database.execute("rollback")
 
 
-async def test_requests_wait_for_the_lock_without_blocking_others(tmp_path: Path, http: httpx2.AsyncClient) -> None:
+async def test_requests_wait_for_the_lock_without_blocking_others(
+    tmp_path: Path, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While another process holds the lock, requests in sessions wait for it, and the loop serves all others."""
-    settings = {"sessions": {"directory": str(tmp_path), "store_timeout_seconds": PATIENCE_SECONDS}}
+    monkeypatch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
+    settings = {"sessions": {"directory": str(tmp_path)}}
     async with serving(container_of(Echo()), settings) as server:
         client, stateless = Client(http, server.url), Client(http, server.url)
         await client.begin()
@@ -145,9 +148,12 @@ async def test_requests_wait_for_the_lock_without_blocking_others(tmp_path: Path
         assert (await waiting).status_code == 200
 
 
-async def test_a_lock_that_is_held_for_too_long(tmp_path: Path, http: httpx2.AsyncClient) -> None:
+async def test_a_lock_that_is_held_for_too_long(
+    tmp_path: Path, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After `sessions.store_timeout_seconds`, a request in a session gets 503; afterwards, the session continues."""
-    settings = {"sessions": {"directory": str(tmp_path), "store_timeout_seconds": 0.01}}
+    monkeypatch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", 0.01)
+    settings = {"sessions": {"directory": str(tmp_path)}}
     async with serving(container_of(Echo()), settings) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -254,7 +260,7 @@ async def test_only_the_owner_reads_the_files(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         os.chmod(tmp_path, 0o755)
-        async with serving(Container(), {"sessions": {"directory": str(tmp_path), "resumable": True}}) as server:
+        async with serving(Container(), {"sessions": {"directory": str(tmp_path), "resumable": "streams"}}) as server:
             async with httpx2.AsyncClient() as http:
                 await Client(http, server.url).begin()
             modes = {one.name: one.stat().st_mode & 0o777 for one in os.scandir(tmp_path) if one.is_file()}

@@ -135,7 +135,7 @@ async def test_expired_sessions_are_reported_once(place: Place) -> None:
 async def test_events_in_a_store_of_the_container_expire(place: Place, http: httpx2.AsyncClient) -> None:
     """`forget` of an event store is called when a session expires, even if no process has the session any more."""
     settings = place.settings
-    settings["sessions"] = {**settings.get("sessions", {}), "stream_replies": True}
+    settings["sessions"] = {**settings.get("sessions", {}), "resumable": "replies"}
     store = MemoryEventStore(100, 100_000)
     async with serving(container_of(Echo()), settings, event_store=store) as server:
         client = Client(http, server.url)

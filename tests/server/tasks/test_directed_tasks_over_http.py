@@ -33,8 +33,7 @@ async def traced(context: ToolContext) -> str:
 @pytest_asyncio.fixture
 async def server(job: Job) -> AsyncIterator[HttpServer]:
     """An HTTP server."""
-    settings = {"http": {"watch_after_seconds": 0.001}}
-    async with serving(container_of(job, greet, routed, traced, Job("must", "required")), settings) as running:
+    async with serving(container_of(job, greet, routed, traced, Job("must", "required"))) as running:
         yield running
 
 

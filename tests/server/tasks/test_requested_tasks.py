@@ -220,9 +220,10 @@ async def test_anonymous_tasks_belong_to_a_connection(host: ServerHost, method: 
     assert await mine.status(task["taskId"]) == "working"
 
 
-async def test_the_list_has_pages(job: Job) -> None:
+async def test_the_list_has_pages(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every accessible task is listed once, even if others expire between two pages."""
-    async with ServerHost(container_of(job, greet), flags={"protocol": {"page_size": 2}}) as host:
+    monkeypatch.setattr("axolotl_server.tasks.requested_tasks.PAGE_SIZE", 2)
+    async with ServerHost(container_of(job, greet)) as host:
         peer = await RequestingPeer.connect(host)
         short = await peer.start("job", task={"ttl": 50})
         ids = [(await peer.start("greet", {"name": str(number)}))["taskId"] for number in range(5)]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from axolotl_server.transports import pipes
+from tests.support.commands import constants
 from tests.support.containers.shutdown_tools import LONG
 from tests.support.peers.wire import INITIALIZE, META, call, message
 from tests.support.servers.server_process import TARGET, ServerProcess, starting
@@ -26,7 +27,7 @@ CALLS = 250
 SLACK = 3.0
 """How much longer everything may take on a machine with other work."""
 HELLO = {**INITIALIZE, "capabilities": {"elicitation": {}}}
-PATIENT = {"AXOLOTL_STDIO__DRAIN_SECONDS": str(LONG)}
+PATIENT = constants({"axolotl_cli.serving.stdio.DRAIN_SECONDS": LONG})
 
 
 @asynccontextmanager
@@ -91,7 +92,7 @@ async def test_running_calls_are_answered_at_the_end_of_the_input() -> None:
 async def test_stuck_calls_are_stopped_and_answered() -> None:
     """A stuck call is answered with the reason and named in the log."""
     stuck = ["hang", "swallow", "block"]
-    async with over_stdio(AXOLOTL_STDIO__DRAIN_SECONDS="0.2") as server:
+    async with over_stdio(**constants({"axolotl_cli.serving.stdio.DRAIN_SECONDS": 0.2})) as server:
         server.say(*(asked(name, id=name) for name in stuck))
         for name in stuck:
             await server.until(f"{name} runs")

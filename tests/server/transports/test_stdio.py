@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.commands import ForkedCommand
+from tests.support.commands import ForkedCommand, constants
 from tests.support.peers.wire import call, message
 from tests.support.servers.server_process import ServerProcess, starting
 
@@ -70,7 +70,7 @@ async def test_a_running_call_is_finished_at_the_end() -> None:
 
 async def test_a_call_that_does_not_end_is_stopped() -> None:
     """A call that exceeds the drain timeout is answered with the reason, and the server exits."""
-    async with serving(AXOLOTL_STDIO__DRAIN_SECONDS="0.1") as server:
+    async with serving(**constants({"axolotl_cli.serving.stdio.DRAIN_SECONDS": 0.1})) as server:
         server.say(call("wait_for_ever", id=1, token=1))
         await server.hear()
         code, (reply,), _ = await server.end()
@@ -146,7 +146,7 @@ async def test_input_of_the_client_does_not_reach_a_tool() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 async def test_a_signal_drains() -> None:
     """On a signal the server answers running calls and exits with 0; on a second one it exits immediately."""
-    async with serving(AXOLOTL_STDIO__DRAIN_SECONDS="1000") as server:
+    async with serving(**constants({"axolotl_cli.serving.stdio.DRAIN_SECONDS": 1000})) as server:
         server.say(call("wait_for_ever", id=1, token=1))
         await server.hear()
         server.tell(signal.SIGTERM)

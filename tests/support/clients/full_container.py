@@ -35,9 +35,8 @@ CITIES: Final[Mapping[str, tuple[str, ...]]] = {"france": ("Paris", "Pau", "Nice
 SETTINGS: Final[dict[str, Any]] = {
     "server": {"name": "features", "instructions": "Try everything"},
     "http": {"sse_path": "/sse"},
-    "sessions": {"retry_seconds": 0.05},
     "tasks": {"poll_interval_seconds": 0.02},
-    "protocol": {"progress_per_second": 50, "ascii_names": False},
+    "protocol": {"ascii_names": False},
 }
 
 

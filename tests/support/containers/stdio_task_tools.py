@@ -30,4 +30,4 @@ def leave_note(path: str, text: str) -> None:
 
 class Container(containers.DeclarativeContainer):
     tools = providers.List(providers.Object(greet), providers.Object(linger))
-    settings = providers.Object({"stdio": {"drain_seconds": 0.1}, "http": {"drain_seconds": 0.1}})
+    settings = providers.Object({"http": {"drain_seconds": 0.1}})

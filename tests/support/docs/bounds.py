@@ -49,24 +49,15 @@ OVERRIDES: Final = ("tools.<name>.", "toolsets.<name>.")
 NOT_BOUNDS: Final[Mapping[str, str]] = {
     "http.port": "an address",
     "http.workers": "the operator's choice",
-    "http.watch_after_seconds": "when something begins",
     "http.keep_alive_seconds": "an interval",
     "http.drain_delay_seconds": "when something begins",
-    "sessions.retry_seconds": "an interval",
-    "limits.loop_stall_seconds": "when something is logged",
     "caching.list_ttl_seconds": "a hint for clients",
     "caching.resource_ttl_seconds": "a hint for clients",
     "tasks.poll_interval_seconds": "a hint for clients",
-    "health.cache_seconds": "how old an answer may be",
     "quotas.rules.<name>.rate_per_second": "a bound that the operator defines",
     "quotas.rules.<name>.burst": "a bound that the operator defines",
     "quotas.rules.<name>.limit": "a bound that the operator defines",
-    "redis.connections": "the size of a pool",
-    "quotas.store_retry_seconds": "an interval",
-    "auth.clock_skew_seconds": "a tolerance",
     "auth.token_cache_seconds": "how old an answer may be",
-    "auth.jwks_cache_seconds": "how old an answer may be",
-    "idempotency.claim_seconds": "when something begins",
 }
 """Numeric settings that limit nothing, with what they are instead."""
 

@@ -1,11 +1,13 @@
 """The reference of all settings, generated from the schema of the settings file."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from axolotl_server.configuration.file_schema import file_schema
+from axolotl_server.settings.server import COMMON
 from tests.support.docs.tables import table
 
 _COLUMNS: Final = ("Setting", "Type", "Default", "Meaning")
@@ -58,8 +60,14 @@ class Setting:
 
     @property
     def row(self) -> tuple[str, str, str, str]:
-        """Return a table row."""
-        return f"`{self.name}`", self.kind, self.default, self.meaning
+        """Return a table row; the name of a common setting is bold."""
+        name = f"**`{self.name}`**" if self.is_common else f"`{self.name}`"
+        return name, self.kind, self.default, self.meaning
+
+    @property
+    def is_common(self) -> bool:
+        """Whether operators often set it, or it is required in a table that they often write."""
+        return any(self.name == one or re.match(rf"{re.escape(one)}(\.|\[)", self.name) for one in COMMON)
 
 
 def settings_reference(page: str) -> str:

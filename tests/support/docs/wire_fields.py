@@ -55,7 +55,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("_TraceMeta.traceparent", "_TraceMeta.tracestate", "_TraceMeta.baggage"),
     ),
     "axolotl_server.questions.sealing:MAX_TOKEN_LENGTH": ("Params.request_state",),
-    "subscriptions.maximum_resources": ("SubscriptionFilter.resource_subscriptions",),
+    "axolotl_server.messages.connection:MAX_RESOURCES": ("SubscriptionFilter.resource_subscriptions",),
 }
 """The bound of each field that has no length of its own. The size of a message is one, if nothing keeps the value."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
@@ -17,9 +18,6 @@ from tests.support.peers.wire import call
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.stores.redis_server import RedisServer
 from tests.support.tools import ask_name
-
-UNTHROTTLED = {"progress_per_second": 1_000_000}
-
 
 GONE = (404, "Session not found: it has ended, initialize again")
 
@@ -80,16 +78,22 @@ class Worker:
 
 @asynccontextmanager
 async def working(
-    redis: RedisServer, prefix: str, verifier: ITokenVerifier | None = None, **sessions: Any
+    redis: RedisServer,
+    prefix: str,
+    verifier: ITokenVerifier | None = None,
+    store_timeout_seconds: float = PATIENCE_SECONDS,
+    **sessions: Any,
 ) -> AsyncIterator[Worker]:
     """Serve like a separate process."""
     talker = Talker()
-    shared = {"store_timeout_seconds": PATIENCE_SECONDS, **sessions}
     container = container_with((talker, ask_name, mutter), resources=(note,))
-    settings = {"redis": {"url": redis.url, "prefix": prefix}, "sessions": shared, "protocol": UNTHROTTLED}
+    settings = {"redis": {"url": redis.url, "prefix": prefix}, "sessions": sessions}
     roles: dict[str, Any] = {} if verifier is None else {"token_verifier": verifier}
-    async with serving(container, settings, **roles) as server:
-        yield Worker(server, talker)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", store_timeout_seconds)
+        patch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
+        async with serving(container, settings, **roles) as server:
+            yield Worker(server, talker)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

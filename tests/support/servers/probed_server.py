@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from dependency_injector import providers
 
 from axolotl_core import HealthStatus, IHealthCheck
@@ -72,19 +73,25 @@ class Probed:
 
 @asynccontextmanager
 async def probed(
-    *checks: Any, tools: Sequence[Any] = (), settings: Mapping[str, Any] | None = None, **roles: Any
+    *checks: Any,
+    tools: Sequence[Any] = (),
+    settings: Mapping[str, Any] | None = None,
+    cache_seconds: float = 0,
+    stall_seconds: float = 60,
+    **roles: Any,
 ) -> AsyncIterator[Probed]:
     """Serve checks until the block ends; by default, their results are not cached."""
     container = container_of(Echo(), *tools)
     for role, value in {"health_checks": checks, **roles}.items():
         setattr(container, role, providers.Object(value))
-    settings = {"limits": {"loop_stall_seconds": None}, **(settings or {})}
-    health = {"cache_seconds": 0, **settings.get("health", {})}
-    async with ServerHost(container, flags={**settings, "health": health}) as host:
-        listener = socket.create_server(("127.0.0.1", 0))
-        serving = asyncio.ensure_future(serve_http(host, listener))
-        try:
-            yield Probed(host, listener.getsockname()[1])
-        finally:
-            host.stop_signal.set()
-            await serving
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("axolotl_server.health._CACHE_SECONDS", cache_seconds)
+        patch.setattr("axolotl_server.host.STALL_SECONDS", stall_seconds)
+        async with ServerHost(container, flags=settings or {}) as host:
+            listener = socket.create_server(("127.0.0.1", 0))
+            serving = asyncio.ensure_future(serve_http(host, listener))
+            try:
+                yield Probed(host, listener.getsockname()[1])
+            finally:
+                host.stop_signal.set()
+                await serving

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.support.commands import ForkedCommand, environment_with
+from tests.support.commands import ForkedCommand, constants, environment_with
 from tests.support.peers.wire import RawReply, call, mirrored, raw_exchange, raw_request
 from tests.support.servers.serving import PATIENCE_SECONDS
 
@@ -152,7 +152,8 @@ async def starting(*words: str, **environment: str) -> AsyncIterator[ServerProce
 @asynccontextmanager
 async def over_http(target: str = TARGET, **environment: str) -> AsyncIterator[ServerProcess]:
     """Serve over HTTP on a free port; no request is refused because the machine is slow."""
-    environment = {"AXOLOTL_LIMITS__MAX_LOOP_LAG_SECONDS": "1000", **environment}
+    patience = {"axolotl_server.http.admission.MAX_LAG_SECONDS": 1000}
+    environment = {**constants(patience), **environment}
     async with starting(target, "--transport", "http", "--port", "0", **environment) as server:
         yield await server.until_serving()
 

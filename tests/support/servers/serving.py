@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
@@ -18,6 +19,8 @@ from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 
 PATIENCE_SECONDS = 20.0
 """The timeout for events that must happen."""
+MAX_LAG_SECONDS = 1000.0
+"""How long requests may wait: by default, a server refuses some while it is slow, as on a busy machine."""
 _GRACE_SECONDS = 1.0
 """The grace period of running requests on shutdown."""
 _EAGER_TURNS = 200
@@ -56,8 +59,11 @@ async def serving(
     """Serve a container over HTTP on the running loop, with objects for roles that it does not have."""
     for name, role in roles.items():
         setattr(container, name, providers.Object(role))
-    async with ServerHost(container, flags=patient(settings or {})) as host:
-        app, listener = make_app(host), listener or free_port()
+    async with ServerHost(container, flags=settings or {}) as host:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("axolotl_server.http.admission.MAX_LAG_SECONDS", MAX_LAG_SECONDS)
+            app = make_app(host)
+        listener = listener or free_port()
         server = UvicornServer(app, host.settings.http)
         acceptor = server.listen(listener)
         try:
@@ -67,11 +73,6 @@ async def serving(
             acceptor.close()
             listener.close()
             await _stop(server)
-
-
-def patient(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Let a server accept all requests; by default, it refuses some while it is slow, as on a busy machine."""
-    return {**settings, "limits": {"max_loop_lag_seconds": None, **settings.get("limits", {})}}
 
 
 async def _stop(server: UvicornServer) -> None:
