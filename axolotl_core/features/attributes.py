@@ -85,7 +85,7 @@ def place_of(feature: Any, attribute: str | None = None) -> str:
     code = getattr(feature, "function", None)
     cls = feature if inspect.isclass(feature) else type(feature)
     owners: list[Any] = [code] if code is not None else list(cls.__mro__)
-    if code is None and attribute is not None:
+    if code is None and attribute is not None and attribute not in getattr(feature, "__dict__", ()):
         owners = [owner for owner in owners if attribute in vars(owner)] or owners
     try:
         file = inspect.getsourcefile(inspect.unwrap(owners[0]))

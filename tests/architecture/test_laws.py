@@ -19,7 +19,7 @@ PACKAGES: Final = "axolotl_*"
 FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli", "axolotl_testing")
 REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
 
-BUDGET: Final = {"axolotl_core": 10_200, "axolotl_server": 36_200, "axolotl_cli": 9_400, "axolotl_testing": 1_700}
+BUDGET: Final = {"axolotl_core": 9_000, "axolotl_server": 34_500, "axolotl_cli": 8_200, "axolotl_testing": 1_300}
 """The most lines of each package. To raise one, say in `docs/internals/design.md` what users get for it."""
 
 LIBRARIES: Final = {

@@ -59,11 +59,11 @@ def make_template() -> Any:
 
 
 WRONG = [
-    ("meta", None, "meta must be a mapping, not None"),
+    ("meta", None, "meta must be a valid dictionary, not None"),
     ("meta", {"self": object()}, "cannot be listed: TypeError"),
-    ("description", None, "description must be a string, not None"),
-    ("title", 7, "title must be a string or None, not 7"),
-    ("icons", None, "icons must be a tuple of Icon, not None"),
+    ("description", None, "description must be a valid string, not None"),
+    ("title", 7, "title must be a valid string, not 7"),
+    ("icons", None, "icons must be a valid tuple, not None"),
 ]
 KINDS = [
     pytest.param(make_tool, "tool", id="tool"),
@@ -101,5 +101,5 @@ async def test_wrong_annotations() -> None:
     """The annotations of a tool have their own type."""
     greet = make_tool()
     greet.annotations = {"readOnlyHint": True}
-    with pytest.raises(ConfigurationError, match="annotations must be a ToolAnnotations, not"):
+    with pytest.raises(ConfigurationError, match="annotations must be an instance of ToolAnnotations, not"):
         ToolRegistry().register(greet)

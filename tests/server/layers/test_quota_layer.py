@@ -185,7 +185,7 @@ async def test_a_rejected_call_does_not_run() -> None:
 @pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf")])
 async def test_an_invalid_cost(cost: float) -> None:
     """The server does not start with an invalid cost."""
-    with pytest.raises(ConfigurationError, match=r"cost must be a number from 0 up, not"):
+    with pytest.raises(ConfigurationError, match=r"cost must be .*, not"):
         await ServerHost(container_of(named("echo", cost), layers=[layer_of()])).start()
 
 
