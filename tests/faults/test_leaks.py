@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from tests.faults.wires import HttpWire, StreamWire, Wire
+from tests.support.commands import constants
 from tests.support.servers.server_process import over_http, starting
 from tests.support.servers.serving import PATIENCE_SECONDS
 
@@ -16,6 +17,10 @@ pytestmark = pytest.mark.slow
 TARGET = "tests.faults.leaking_tools:Container"
 CALLS = 40
 ROUNDS = 5
+FEW_EVENTS = constants(
+    {"axolotl_server.http.admission.MAX_LAG_SECONDS": 1000, "axolotl_server.sessions.sessions.MAX_EVENTS": 10}
+)
+"""Stored messages of a session grow up to a limit, which is reached at once."""
 WAYS = [f"{transport}, {era}" for transport in ("stdio", "http") for era in ("stateless", "handshake")]
 ENDINGS = (
     *("reply", "report", "refuse", "crash", "hang", "wait_for_cancellation", "cancel_itself"),
@@ -36,7 +41,10 @@ async def wire_to_process(way: str) -> AsyncIterator[Wire]:
             await stream.close()
         return
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-    async with over_http(TARGET) as server, httpx2.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as http:
+    async with (
+        over_http(TARGET, **FEW_EVENTS) as server,
+        httpx2.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as http,
+    ):
         posts = HttpWire(http, f"http://127.0.0.1:{server.port}/mcp", handshake=handshake)
         await posts.open()
         yield posts

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.commands import constants
 from tests.support.processes import Processes
 from tests.support.telemetry_collector import Collector
 
@@ -114,7 +115,7 @@ def test_logs_without_a_collector(processes: Processes, target: str) -> None:
     """Failures to send are on stderr, cause no further records, and a server with logs only ends in time."""
     variables: dict[str, Any] = {
         "AXOLOTL_TELEMETRY__LOGS": "true",
-        "AXOLOTL_TELEMETRY__FLUSH_SECONDS": "0.2",
+        **constants({"axolotl_server.observation.observation.FLUSH_SECONDS": 0.2}),
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
         "OTEL_BLRP_MAX_QUEUE_SIZE": "16",
         "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE": "8",
@@ -129,7 +130,7 @@ def test_nobody_waits_for_a_collector_that_is_not_there(processes: Processes, ta
     """A server ends in time although nothing can be sent, and logs that telemetry was lost."""
     variables: dict[str, Any] = {
         **BOTH,
-        "AXOLOTL_TELEMETRY__FLUSH_SECONDS": "0.2",
+        **constants({"axolotl_server.observation.observation.FLUSH_SECONDS": 0.2}),
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
     }
     server = processes.start("serve", target, **variables)
