@@ -121,7 +121,7 @@ async def _open_page(inquiry: Inquiry) -> Mapping[str, Any]:
     _print(inquiry.message, bold=True)
     url = str(inquiry.params["url"])
     if not url.lower().startswith(("http://", "https://")):  # opening others may run code, or read files
-        _print(f"  The server wants {one_line(url)} opened, which is no web page: declined", fg="yellow")
+        _print(f"  The server wants {one_line(url)} opened, which is not a web page: declined", fg="yellow")
         return DECLINE
     _print(f"  {one_line(url)}", fg="cyan")
     await _read_line("  Open this page and press Enter, or Ctrl-D to decline. ")
