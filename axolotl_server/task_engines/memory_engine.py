@@ -172,7 +172,7 @@ class MemoryTaskEngine(ITaskEngine):
         self._check_room(task)
         now = now_text()
         record = TaskRecord(
-            id=secrets.token_urlsafe(24),
+            id=secrets.token_hex(16),
             number=self._next_number(),
             owner=task.owner,
             tool=task.tool,

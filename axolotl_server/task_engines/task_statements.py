@@ -140,7 +140,7 @@ class TaskStatements:
                 raise too_many(self._settings)
             room = 1 + free // 8
         now = now_text()
-        place = TaskPlace(secrets.token_urlsafe(24), task.owner, task.tool, time.time() + task.ttl_seconds)
+        place = TaskPlace(secrets.token_hex(16), task.owner, task.tool, time.time() + task.ttl_seconds)
         call = self.sealer.seal(task.call, place, "call")
         size = len(call) if len(call) > LARGE_CALL_BYTES else 0
         limits = self._limits(task.share, size)

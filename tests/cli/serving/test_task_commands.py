@@ -70,6 +70,7 @@ async def test_tasks_are_prepared_listed_shown_and_cancelled(tmp_path: Path) -> 
     )  # fmt: skip
     async with store(url) as engine:
         record = await engine.submit(NewTask(b"owner", "note", b"a-secret-call", 60))
+        assert record.id.isalnum(), "an ID that begins with a hyphen would be an option"
         code, output, _ = await run(url, "list", "--json")
         assert (code, [task["id"] for task in json.loads(output)]) == (0, [record.id])
         code, output, _ = await run(url, "list")
