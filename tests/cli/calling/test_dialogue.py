@@ -81,7 +81,8 @@ async def test_what_is_no_page(capsys: pytest.CaptureFixture[str], url: str) -> 
     """Only pages of the web are shown as such; others are declined without a question."""
     params = {"mode": "url", "message": "Please pay", "url": url, "elicitationId": "1"}
     assert await Dialogue().answer(Inquiry("ask-1", "elicitation/create", params)) == DECLINE
-    assert capsys.readouterr().err == f"Please pay\n  The server wants {url} opened, which is not a web page: declined\n"
+    problem = f"The server wants {url} opened, which is not a web page: declined"
+    assert capsys.readouterr().err == f"Please pay\n  {problem}\n"
 
 
 def test_model_and_roots(processes: Processes) -> None:
