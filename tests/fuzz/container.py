@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 from typing import Annotated, Any, Final, Literal
 
 from dependency_injector import containers, providers
@@ -50,7 +51,10 @@ async def add(a: int, b: int) -> int:
 @tool
 async def total(values: list[float], labels: dict[str, str] | None = None) -> dict[str, float]:
     """Add numbers."""
-    return {"sum": sum(values), "labels": float(len(labels or {}))}
+    added = sum(values)
+    if math.isinf(added):
+        raise ToolError("The sum is too large")
+    return {"sum": added, "labels": float(len(labels or {}))}
 
 
 @tool

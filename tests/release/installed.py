@@ -25,7 +25,7 @@ def install(wheel: Path, directory: Path, *, extras: str = "") -> Path:
 def check_installation(wheel: Path) -> None:
     """Run the commands of the README with the installed wheel only."""
     with tempfile.TemporaryDirectory() as temporary:
-        commands = install(wheel, Path(temporary, "environment"), extras="[test]")
+        commands = install(wheel, Path(temporary, "environment"), extras="[test,examples]")
         work = Path(temporary, "work")
         work.mkdir()
         work.joinpath("greeter.py").write_bytes((ROOT / "docs/examples/greeter.py").read_bytes())
