@@ -41,7 +41,7 @@ from axolotl_core.features.completion import Completion
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.health import HealthStatus, IHealthCheck
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import ILayer, Invoke, Layer, ToolCall
 from axolotl_core.names import INameRule
 from axolotl_core.policies.access import Decision, IAuthorizer, ITokenVerifier, decision_behind
 from axolotl_core.policies.audit import AuditRecord, IAuditSink, Sensitive
@@ -155,6 +155,7 @@ __all__ = [
     "InvalidArguments",
     "InvalidToken",
     "Invoke",
+    "Layer",
     "Limits",
     "LogLevel",
     "MissingCapability",

@@ -1,8 +1,9 @@
-"""`ILayer`, `Invoke`, `ToolCall`, and the functions that compose layers around a feature."""
+"""`ILayer`, `Layer`, `Invoke`, `ToolCall`, and the functions that compose layers around a feature."""
 
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from inspect import isroutine
 from typing import Any, Protocol, TypeAlias
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -96,20 +97,35 @@ Invoke: TypeAlias = Callable[[ToolCall], Awaitable[Any]]
 """Runs a call and returns its output."""
 
 
+Layer: TypeAlias = Callable[[FeatureSpec, Invoke], Invoke]
+"""Wraps the function of a feature, or returns it unchanged: a plain function, or an `ILayer`."""
+
+
 class ILayer(ABC):
-    """A concern wrapped around tools, prompts and resources, such as a limit or a record."""
+    """A concern wrapped around tools, prompts and resources, such as a limit or a record.
+
+    A layer that keeps nothing between calls can be a function instead.
+    """
 
     @abstractmethod
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Wrap `call_next`, or return it unchanged if the layer does not apply to this feature."""
 
+    def __call__(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        return self.wrap(spec, call_next)
 
-def fold(layers: Sequence[ILayer], spec: FeatureSpec, innermost: Invoke) -> tuple[Invoke, tuple[ILayer, ...]]:
+
+def type_of_layer(layer: Layer) -> Any:
+    """Return what names a layer: its class, or the function itself."""
+    return layer if isroutine(layer) else type(layer)
+
+
+def fold(layers: Sequence[Layer], spec: FeatureSpec, innermost: Invoke) -> tuple[Invoke, tuple[Layer, ...]]:
     """Compose layers around a feature, the first outermost. Return also the layers that apply to it."""
     invoke = innermost
-    applied: list[ILayer] = []
+    applied: list[Layer] = []
     for layer in reversed(layers):
-        wrapped = layer.wrap(spec, invoke)
+        wrapped = layer(spec, invoke)
         if wrapped is not invoke:
             applied.insert(0, layer)
         invoke = wrapped

@@ -227,7 +227,7 @@ class ServerHost:
             tasks=assembly.tasks,
             threads=assembly.threads,
             processes=assembly.processes,
-            layers=assembly.layers,
+            layers=assembly.layers.inner,
         )
         gauges.register(observation.values, self.watchdog)
         assembly.tasks.runner.tracing = observation.spans

@@ -90,6 +90,6 @@ def _idle_rules(assembly: "ServerAssembly", specs: Sequence[FeatureSpec]) -> Ite
         for index, rule in enumerate(assembly.settings.authorization.rules):
             if rule.name in idle:
                 yield ("authorization", "rules", index), rule.name
-    for layer in assembly.layers:
+    for layer in assembly.layers.inner:
         if isinstance(layer, QuotaLayer):
             yield from ((("quotas", "rules", rule.name), rule.name) for rule in layer.idle)

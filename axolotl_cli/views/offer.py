@@ -15,6 +15,7 @@ from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
 from axolotl_core.features.spec import ToolSpec
+from axolotl_core.layers import type_of_layer
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.calls.binding import Binding
 from axolotl_server.client.client import Client
@@ -128,7 +129,7 @@ def _common(binding: Binding[Any], sets: dict[int, str | None]) -> dict[str, Any
         "description": feature.description,
         "toolset": sets.get(id(feature)),
         "limits": asdict(binding.spec.limits),
-        "layers": [f"{type(layer).__module__}.{type(layer).__qualname__}" for layer in binding.layers],
+        "layers": [f"{one.__module__}.{one.__qualname__}" for one in map(type_of_layer, binding.layers)],
     }
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import (
     ConfigurationError,
@@ -18,7 +18,7 @@ from axolotl_core.errors import (
     ToolNotFound,
 )
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
@@ -83,8 +83,8 @@ class MissingScopes(Decision, frozen=True):
     """All scopes that the feature requires."""
 
 
-class Authorization:
-    """Asks the authorizer, and makes the errors of denials."""
+class Authorization(ILayer):
+    """Asks the authorizer, and makes the errors of denials; as a layer, it refuses the calls of features."""
 
     def __init__(self, authorizer: IAuthorizer, settings: AuthorizationSettings, *, only_scopes: bool = False) -> None:
         self.only_scopes: Final = only_scopes
@@ -98,9 +98,16 @@ class Authorization:
         """Whether a denied feature looks like one that does not exist."""
         self._authorizer = BoundedAuthorizer(authorizer, TIMEOUT_SECONDS)
 
-    def restricts(self, spec: FeatureSpec) -> bool:
-        """Tell whether some principal could be denied a feature."""
-        return not self.only_scopes or bool(subject_of(spec).feature.scopes)
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Refuse calls of a principal that may not use the feature."""
+        if self.only_scopes and not subject_of(spec).feature.scopes:  # open to everyone
+            return call_next
+
+        async def authorized(call: ToolCall) -> Any:
+            await self.admit(call)
+            return await call_next(call)
+
+        return authorized
 
     def passed(self, principal: Principal, spec: FeatureSpec) -> GuardVerdict | None:
         """Return the verdict if the rules of the settings allow access and no scope is missing, without waiting.

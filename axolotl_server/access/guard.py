@@ -30,7 +30,6 @@ from axolotl_server.eras.era import Method, Methods
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.resources import ResourceMethods
 from axolotl_server.features.tools import ToolCatalogue
-from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.messages.connection import Audience, IRunning
 from axolotl_server.messages.request import Request
 
@@ -149,7 +148,7 @@ async def _pass_layers(target: RequestTarget, request: Request) -> None:
     assert binding is not None
     assert task is not None
     assert request.head.id is not UNSET
-    if any(isinstance(layer, AuthorizationLayer) for layer in binding.layers):  # otherwise the code would run
+    if any(isinstance(layer, Authorization) for layer in binding.layers):  # otherwise the code would run
         principal = request.exchange.principal
         spec, uri, raw = binding.spec, target.uri, target.raw
         await binding.invoke(ToolCall(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))

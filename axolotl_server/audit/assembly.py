@@ -7,7 +7,6 @@ from secrets import token_hex
 from typing import Final
 
 from axolotl_core.features.feature import Kind
-from axolotl_core.layers import ILayer
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.decisions import DecisionLog
@@ -16,7 +15,7 @@ from axolotl_server.audit.redaction import nothing_shown, redactor
 from axolotl_server.audit.rejections import RejectionLog
 from axolotl_server.audit.sinks import GroupSink, StderrSink
 from axolotl_server.audit.trail import AuditTrail
-from axolotl_server.layers.audit import AuditLayer, IntentLayer
+from axolotl_server.layers.audit import AuditLayer
 from axolotl_server.settings.policies import AuditSettings
 
 TIMEOUT_SECONDS: Final = 5.0
@@ -35,12 +34,10 @@ class Audit:
 
     trail: AuditTrail
     """Opened when the server starts to serve, and closed when it stops."""
-    layer: ILayer
-    """Records how each call ended."""
+    layer: AuditLayer
+    """Records how each call ended, and that one is about to run."""
     decisions: DecisionLog
     """Records answers to questions, and cancellations of tasks."""
-    intent: ILayer
-    """Records that a call is about to run."""
     rejections: RejectionLog | None = None
     """Records rejected tokens; None if that is turned off."""
 
@@ -61,7 +58,7 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
     show = redactor if settings.arguments == "redacted" else nothing_shown
     layer = AuditLayer(trail, describer(hashing, show), partial(token_hex, 8), _KINDS)
     rejections = RejectionLog(trail, MAX_REJECTIONS_PER_MINUTE)
-    return Audit(trail, layer, DecisionLog(trail, _KINDS), IntentLayer(layer), rejections)
+    return Audit(trail, layer, DecisionLog(trail, _KINDS), rejections)
 
 
 def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -13,7 +13,7 @@ from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.features.attributes import place_of
 from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
+from axolotl_core.layers import Invoke, Layer, ToolCall, fold
 from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size
 from axolotl_core.protocol.wire import encode, json_text, json_writer
 from axolotl_core.registry import AnyTool
@@ -129,7 +129,7 @@ class Binding(msgspec.Struct, Generic[SpecT_co], frozen=True, eq=False, weakref=
     spec: SpecT_co
     invoke: Invoke
     encode: EncodeOutput
-    layers: tuple[ILayer, ...]
+    layers: tuple[Layer, ...]
     """The layers that apply to the feature, the outermost first."""
     completion: "Binding[FeatureSpec] | None" = None
     """Completes the arguments of a prompt, or the variables of a resource template."""
@@ -145,13 +145,11 @@ _NO_OVERRIDES = ToolOverrides.model_construct()
 _NO_SET_OVERRIDES = ToolsetOverrides.model_construct()
 
 
-class _Encoding(ILayer):
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        return call_next
+class Layers(NamedTuple):
+    """The layers around every feature, the outermost first: those that see results as bytes, and those inside."""
 
-
-ENCODING: Final[ILayer] = _Encoding()
-"""Marks where, between the layers of a stack, the output becomes the bytes of the result."""
+    outer: tuple[Layer, ...]
+    inner: tuple[Layer, ...]
 
 
 class Binder:
@@ -160,12 +158,11 @@ class Binder:
     def __init__(
         self,
         settings: ServerSettings,
-        layers: Sequence[ILayer],
+        layers: Layers,
         runners: Runners,
         toolsets: Mapping[int, str],
     ) -> None:
-        boundary = layers.index(ENCODING)
-        self._outer, self._inner = layers[:boundary], layers[boundary + 1 :]
+        self._layers = layers
         self._settings = settings
         self._runners = runners
         self._toolsets = toolsets
@@ -217,9 +214,9 @@ class Binder:
         )
 
     def _compile(self, spec: SpecT, encode: EncodeOutput) -> Binding[SpecT]:
-        invoke, inner = fold(self._inner, spec, self._runners[spec.limits.execution](spec))
+        invoke, inner = fold(self._layers.inner, spec, self._runners[spec.limits.execution](spec))
         write = _within(spec.limits.max_result_bytes or sys.maxsize, encode, spec.feature)
-        encoded, outer = fold(self._outer, spec, _encoding(invoke, write))
+        encoded, outer = fold(self._layers.outer, spec, _encoding(invoke, write))
         if outer:
             return Binding(spec, encoded, _already_encoded, (*outer, *inner))
         return Binding(spec, invoke, write, inner)

@@ -14,6 +14,7 @@ from axolotl_core.arguments import property_of
 from axolotl_core.features.completion import CompletableFunction, ICompletable, choices_in
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.quota import QuotaRule
 from axolotl_core.protocol.identity import Implementation, Principal
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
@@ -123,7 +124,9 @@ def _features(
             {
                 "toolset": spec.toolset,
                 "limits": asdict(spec.limits),
-                "layers": [type(layer).__name__ for layer in binding.layers if not isinstance(layer, ObserverLayer)],
+                "layers": [
+                    type_of_layer(layer).__name__ for layer in binding.layers if not isinstance(layer, ObserverLayer)
+                ],
                 "cost": spec.feature.cost,
                 "quotas": [f"{rule.name}: {rule.limit}" for rule in rules if rule.concerns(spec)],
                 "scopes": sorted(spec.feature.scopes),

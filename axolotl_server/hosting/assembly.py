@@ -5,11 +5,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.layers import ILayer, run_in_place
+from axolotl_core.layers import run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
-from axolotl_server.calls.binding import Binder, Runners
+from axolotl_server.calls.binding import Binder, Layers, Runners
 from axolotl_server.calls.feature_method import FeatureMethod, InFlight
 from axolotl_server.eras.era import Eras
 from axolotl_server.execution.processes import ProcessRunner
@@ -198,8 +198,8 @@ class ServerAssembly:
         return tuple(observer for observer in found if observer is not None)
 
     @cached_property
-    def layers(self) -> tuple[ILayer, ...]:
-        """The layers around every feature, the outermost first."""
+    def layers(self) -> Layers:
+        """The layers around every feature."""
         return layer_stack(self)
 
     @cached_property

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer
-from axolotl_server.calls.binding import ENCODING
+from axolotl_core.layers import Layer
+from axolotl_server.calls.binding import Layers
 from axolotl_server.layers.approval import ApprovalLayer
-from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
-from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
+from axolotl_server.layers.deadline import validation
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.settings.calls import ApprovalSettings
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly
 
 
-def layer_stack(assembly: "ServerAssembly") -> tuple[ILayer, ...]:
+def layer_stack(assembly: "ServerAssembly") -> Layers:
     """Make the layers that the settings and roles ask for, the outermost first."""
     settings, audit, observation = assembly.settings, assembly.audit, assembly.observation
     # Observers and audit are outside of the encoding, because a result that cannot be sent is a failure. Even the
@@ -38,27 +37,30 @@ def layer_stack(assembly: "ServerAssembly") -> tuple[ILayer, ...]:
     # retries, so that it counts what the caller sees.
     # Start record: written when only the code is left to run, so that a refused call does not look interrupted.
     # Retries repeat only the user's layers and the code.
-    stack: list[ILayer | None] = [
+    outer: list[Layer | None] = [
         _observers(assembly),
         *(() if observation is None else observation.layers),
         None if audit is None else audit.layer,
-        ENCODING,
-        None if assembly.authorization is None else AuthorizationLayer(assembly.authorization),
+    ]
+    inner: list[Layer | None] = [
+        assembly.authorization,
         _quota(assembly),
-        ValidationLayer(),
-        TimeoutLayer(assembly.deadlines),
+        validation,
+        assembly.deadlines.timeout,
         _idempotency(assembly),
         _approval(settings.approval),
         _concurrency(settings),
         BreakerLayer(),
-        None if audit is None else audit.intent,
+        None if audit is None else audit.layer.announce,
         RetryLayer(),
         *assembly.roles.layers,
     ]
-    return tuple(layer for layer in stack if layer is not None)
+    return Layers(
+        tuple(layer for layer in outer if layer is not None), tuple(layer for layer in inner if layer is not None)
+    )
 
 
-def _observers(assembly: "ServerAssembly") -> ILayer | None:
+def _observers(assembly: "ServerAssembly") -> Layer | None:
     if not assembly.observers:
         return None
     from axolotl_server.layers.call_ending import ObserverLayer
@@ -66,7 +68,7 @@ def _observers(assembly: "ServerAssembly") -> ILayer | None:
     return ObserverLayer(assembly.observers)
 
 
-def _quota(assembly: "ServerAssembly") -> ILayer | None:
+def _quota(assembly: "ServerAssembly") -> Layer | None:
     if assembly.quota_store is None:
         return None
     from axolotl_server.access.quotas import quota_layer
@@ -74,7 +76,7 @@ def _quota(assembly: "ServerAssembly") -> ILayer | None:
     return quota_layer(assembly.settings.quotas, assembly.quota_store)
 
 
-def _idempotency(assembly: "ServerAssembly") -> ILayer:
+def _idempotency(assembly: "ServerAssembly") -> Layer:
     settings = assembly.settings.idempotency
     return IdempotencyLayer(
         assembly.result_store,
@@ -84,7 +86,7 @@ def _idempotency(assembly: "ServerAssembly") -> ILayer:
     )
 
 
-def _approval(settings: ApprovalSettings) -> ILayer:
+def _approval(settings: ApprovalSettings) -> Layer:
     return ApprovalLayer(_redactor, settings.required_for, settings.tools)
 
 

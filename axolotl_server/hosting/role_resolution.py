@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import isroutine
 from typing import Any, TypeVar
 
 from dependency_injector import containers, providers
@@ -13,6 +14,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import check_extension
 from axolotl_core.features.attributes import place_of
 from axolotl_core.health import check_health_checks
+from axolotl_core.layers import ILayer
 from axolotl_core.names import INameRule, check_name, is_within_toolset, nearest
 from axolotl_core.prompts import check_prompt
 from axolotl_core.registry import (
@@ -244,5 +246,5 @@ def _strangers(roles: Roles) -> Iterator[str]:
     for name in ("layers", "audit_sinks"):  # the other lists have checks of their own
         port = ROLES[name].port
         for item in getattr(roles, name):
-            if not isinstance(item, port):
+            if not isinstance(item, port) and not (port is ILayer and isroutine(item)):
                 yield f"The role {name} contains {type(item).__name__}, which is not an {port.__name__}"

@@ -7,7 +7,7 @@ import msgspec
 
 from axolotl_core.extension import IExtension
 from axolotl_core.health import IHealthCheck
-from axolotl_core.layers import ILayer
+from axolotl_core.layers import ILayer, Layer
 from axolotl_core.names import DefaultNameRule, INameRule
 from axolotl_core.policies.access import IAuthorizer, ITokenVerifier
 from axolotl_core.policies.audit import IAuditSink
@@ -69,7 +69,7 @@ class Roles(msgspec.Struct, frozen=True):
     skillsets: tuple[FeatureSet, ...] = ()
     skill_faults: tuple[str, ...] = ()
     """What is wrong with the skills that could not be read."""
-    layers: tuple[ILayer, ...] = ()
+    layers: tuple[Layer, ...] = ()
     extensions: tuple[IExtension, ...] = ()
     tool_registry: ToolRegistry = msgspec.field(default_factory=ToolRegistry)
     """The tools that are served: those that the container registered, and those of the tool sets."""

@@ -1,9 +1,8 @@
 """The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
 from collections.abc import Awaitable, Callable, Collection
-from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -128,7 +127,7 @@ class AuditLayer(ILayer):
         self._running: dict[ToolCall, _OpenCall] = {}
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if not self.concerns(spec):
+        if spec.kind not in self.kinds:
             return call_next
         trail, running, new_id, describe = self.trail, self._running, self.new_id, self.describer(spec)
 
@@ -152,14 +151,57 @@ class AuditLayer(ILayer):
 
         return recorded
 
-    def concerns(self, spec: FeatureSpec) -> bool:
-        """Tell whether calls of a feature are recorded."""
-        return spec.kind in self.kinds
+    def announce(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Record that a tool which may destroy something is about to run, and run it when the record is written.
 
-    def started(self, call: ToolCall) -> Awaitable[None] | None:
-        """Record that the code of a call is about to run, if its end will be recorded too."""
-        open_call = self._running.get(call.first if isinstance(call, SharedCall) else call)
-        return None if open_call is None else open_call.start(call)
+        If the process dies during the call, the record shows that the call was interrupted.
+        """
+        if not isinstance(spec, ToolSpec) or spec.kind not in self.kinds:
+            return call_next
+        if spec.tool.annotations.destructive is False or spec.tool.annotations.read_only:
+            return call_next
+
+        async def announced(call: ToolCall) -> Any:
+            open_call = self._running.get(_first(call))
+            writing = None if open_call is None else open_call.start(call)
+            if writing is not None:
+                await writing
+            return await call_next(call)
+
+        return announced
+
+    def accept(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Record that a call was accepted as a stored task, or why not; the innermost function returns the task."""
+        if spec.kind not in self.kinds:
+            return call_next
+        trail, describe = self.trail, self.describer(spec)
+
+        async def accepted(call: ToolCall) -> TaskRecord:
+            admitting = trail.admit()
+            if admitting is not None:
+                await admitting
+            began, reference = perf_counter_ns(), self.new_id()
+            call.reference = reference
+
+            async def write(facts: AuditRecord, ending: Ending) -> None:
+                writing = trail.write(_ended(facts, call, reference, ending, began))
+                if writing is not None:
+                    await writing
+
+            try:
+                task: TaskRecord = await call_next(call)
+            except Exception as error:
+                await write(describe(call), ending_of(error))
+                raise
+            await write(replace(describe(call), task=task.id), Ending("accepted"))
+            return task
+
+        return accepted
+
+
+def _first(call: ToolCall) -> ToolCall:
+    """Return the call that was recorded: for the run that several calls share, the one that started it."""
+    return call.first if isinstance(call, SharedCall) else call
 
 
 class TaskReference(NamedTuple):
@@ -178,12 +220,20 @@ class RunAuditLayer(AuditLayer):
     """Records the runs of stored tasks, with the ID of the call that was accepted."""
 
     def __init__(self, records: AuditLayer, find_task: FindTask) -> None:
-        describer = partial(_described_run, records.describer, find_task)
+        def describer(spec: FeatureSpec) -> Describe:
+            describe = records.describer(spec)
+
+            def described(call: ToolCall) -> AuditRecord:
+                task = find_task(_first(call))
+                return replace(describe(call), task=task.task, run=task.run)
+
+            return described
+
         super().__init__(records.trail, describer, records.new_id, records.kinds)
         self._find_task = find_task
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if not self.concerns(spec):
+        if spec.kind not in self.kinds:
             return call_next
         find_task, recorded = self._find_task, super().wrap(spec, call_next)
 
@@ -192,81 +242,3 @@ class RunAuditLayer(AuditLayer):
             return recorded(call)
 
         return referenced
-
-
-def _described_run(describer: Callable[[FeatureSpec], Describe], find_task: FindTask, spec: FeatureSpec) -> Describe:
-    describe = describer(spec)
-
-    def described(call: ToolCall) -> AuditRecord:
-        task = find_task(call.first if isinstance(call, SharedCall) else call)
-        return replace(describe(call), task=task.task, run=task.run)
-
-    return described
-
-
-class AcceptanceLayer(ILayer):
-    """Records that a call was accepted as a stored task, or why it was not; the innermost function returns the task."""
-
-    def __init__(self, records: AuditLayer) -> None:
-        self._records = records
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        records = self._records
-        if not records.concerns(spec):
-            return call_next
-        trail, describe = records.trail, records.describer(spec)
-
-        async def accepted(call: ToolCall) -> TaskRecord:
-            admitting = trail.admit()
-            if admitting is not None:
-                await admitting
-            began, reference = perf_counter_ns(), records.new_id()
-            call.reference = reference
-
-            async def write(facts: AuditRecord, ending: Ending) -> None:
-                writing = trail.write(_ended(facts, call, reference, ending, began))
-                if writing is not None:
-                    await writing
-
-            try:
-                task: TaskRecord = await call_next(call)
-            except Exception as error:
-                await write(describe(call), ending_of(error))
-                raise
-            await write(replace(describe(call), task=task.id), _ACCEPTED)
-            return task
-
-        return accepted
-
-
-_ACCEPTED: Final = Ending("accepted")
-
-
-class IntentLayer(ILayer):
-    """Records that a tool which may destroy something is about to run, and runs it when the record is written.
-
-    If the process dies during the call, the record shows that the call was interrupted.
-    """
-
-    def __init__(self, records: AuditLayer) -> None:
-        self._records = records
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if not (_may_destroy(spec) and self._records.concerns(spec)):
-            return call_next
-        records = self._records
-
-        async def announced(call: ToolCall) -> Any:
-            writing = records.started(call)
-            if writing is not None:
-                await writing
-            return await call_next(call)
-
-        return announced
-
-
-def _may_destroy(spec: FeatureSpec) -> bool:
-    if not isinstance(spec, ToolSpec):
-        return False
-    annotations = spec.tool.annotations
-    return annotations.destructive is not False and not annotations.read_only

@@ -97,21 +97,19 @@ CURRENT_CALL: Final[ContextVar[ToolCall | None]] = ContextVar("axolotl_call", de
 """The innermost call that runs here, in tool threads too."""
 
 
-class CurrentCallLayer(ILayer):
-    """Makes each call known to the code that runs for it."""
+def current_call(spec: FeatureSpec, call_next: Invoke) -> Invoke:
+    """Make each call known to the code that runs for it."""
 
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+    async def known(call: ToolCall) -> Any:
+        before = CURRENT_CALL.get()
+        CURRENT_CALL.set(call)
+        try:
+            return await call_next(call)
+        finally:
+            # The old value is set again without its token, because discarded code ends in another context.
+            CURRENT_CALL.set(before)
 
-        async def known(call: ToolCall) -> Any:
-            before = CURRENT_CALL.get()
-            CURRENT_CALL.set(call)
-            try:
-                return await call_next(call)
-            finally:
-                # The old value is set again without its token, because discarded code ends in another context.
-                CURRENT_CALL.set(before)
-
-        return known
+    return known
 
 
 class _ObservedCall(msgspec.Struct, eq=False):

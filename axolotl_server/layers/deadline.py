@@ -12,24 +12,22 @@ from pydantic import ValidationError
 from axolotl_core.arguments import explain
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Invoke, ToolCall
 
 
-class ValidationLayer(ILayer):
-    """Turns the raw arguments into the feature's input model, or refuses the call."""
+def validation(spec: FeatureSpec, call_next: Invoke) -> Invoke:
+    """Turn the raw arguments into the feature's input model, or refuse the call."""
+    parse = spec.feature.argument_parser(coerce=spec.limits.coerce_arguments)
+    model = spec.feature.input_model
 
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        parse = spec.feature.argument_parser(coerce=spec.limits.coerce_arguments)
-        model = spec.feature.input_model
+    def validated(call: ToolCall) -> Awaitable[Any]:
+        try:
+            call.arguments = parse(call.raw)
+        except ValidationError as error:
+            raise explain(error, model) from None
+        return call_next(call)
 
-        def validated(call: ToolCall) -> Awaitable[Any]:
-            try:
-                call.arguments = parse(call.raw)
-            except ValidationError as error:
-                raise explain(error, model) from None
-            return call_next(call)
-
-        return validated
+    return validated
 
 
 class _Pause(msgspec.Struct):
@@ -60,7 +58,11 @@ class DeadlineTable:
     @contextmanager
     def paused(self, call: ToolCall) -> Iterator[None]:
         """Pause a call's clock while it waits for its user, who may be asked several questions at once."""
-        pause = self._pauses.get(call) or self._pause(call)
+        pause = self._pauses.get(call)
+        if pause is None:
+            remaining = call.remaining_seconds
+            self.end(call)
+            pause = self._pauses[call] = _Pause(call.spec.limits.timeout_seconds if remaining is None else remaining)
         pause.holders += 1
         try:
             yield
@@ -68,12 +70,6 @@ class DeadlineTable:
             pause.holders -= 1
             if not pause.holders and self._pauses.pop(call, None) is not None:  # otherwise the call has ended
                 self.start(call, pause.remaining_seconds)
-
-    def _pause(self, call: ToolCall) -> _Pause:
-        remaining = call.remaining_seconds
-        self.end(call)
-        pause = self._pauses[call] = _Pause(call.spec.limits.timeout_seconds if remaining is None else remaining)
-        return pause
 
     def _expire(self, call: ToolCall) -> None:
         left = call.remaining_seconds
@@ -83,22 +79,16 @@ class DeadlineTable:
         del self._timers[call]
         call.stop(CancelReason.TIMEOUT)
 
-
-class TimeoutLayer(ILayer):
-    """Gives a call its deadline, which progress moves if the feature has a maximum."""
-
-    def __init__(self, deadlines: DeadlineTable) -> None:
-        self._deadlines = deadlines
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        deadlines, seconds, ceiling = self._deadlines, spec.limits.timeout_seconds, spec.limits.max_timeout_seconds
+    def timeout(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Give calls of a feature their deadline, which progress moves if the feature has a maximum."""
+        seconds, ceiling = spec.limits.timeout_seconds, spec.limits.max_timeout_seconds
 
         async def timed(call: ToolCall) -> Any:
-            deadlines.start(call, seconds)
+            self.start(call, seconds)
             try:
                 return await call_next(call)
             finally:
-                deadlines.end(call)
+                self.end(call)
 
         def timed_by_progress(call: ToolCall) -> Awaitable[Any]:
             latest = monotonic() + (ceiling or 0.0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from axolotl_core.layers import ILayer
+from axolotl_core.layers import Layer
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.execution.processes import ProcessRunner
@@ -249,7 +249,7 @@ class Gauges:
     tasks: TaskService
     threads: ThreadRunner
     processes: ProcessRunner
-    layers: Sequence[ILayer]
+    layers: Sequence[Layer]
 
     def register(self, values: MetricValues, watchdog: Watchdog | None) -> None:
         """Add readers for all of them."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.layers import ILayer
-from axolotl_server.layers.call_ending import CurrentCallLayer
+from axolotl_core.layers import Layer
+from axolotl_server.layers.call_ending import current_call
 from axolotl_server.lifecycle.daemon_thread import run_in_daemon_thread
 from axolotl_server.observation.metrics import MetricValues
 from axolotl_server.observation.observer import OperationObserver, Targets
@@ -49,7 +49,7 @@ FLUSH_SECONDS: Final = 2.0
 class Observation:
     """The telemetry of a server that has any."""
 
-    layers: Sequence[ILayer]
+    layers: Sequence[Layer]
     values: MetricValues
     observer: OperationObserver | None = None
     """None if only log messages need to know the current call."""
@@ -80,7 +80,7 @@ def make_observation(
 ) -> Observation:
     """Make the telemetry; raises ConfigurationError if a library is missing or an exporter cannot be made."""
     telemetry, values = settings.telemetry, MetricValues()
-    layers: list[ILayer] = [CurrentCallLayer()] if settings.log.format == "json" or telemetry.logs else []
+    layers: list[Layer] = [current_call] if settings.log.format == "json" or telemetry.logs else []
     flushes: list[Callable[[], object]] = []
     on_close: list[Callable[[], object]] = []
     if telemetry.logs:

@@ -1,18 +1,18 @@
 """The layers around tools that run as tasks: those of the submission, and those of each run."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
+from axolotl_core.layers import Invoke, Layer, ToolCall, fold
 from axolotl_core.task_engine import TaskRecord
-from axolotl_server.calls.binding import Binder, ToolBinding
-from axolotl_server.layers.audit import AcceptanceLayer, AuditLayer, FindTask, IntentLayer, RunAuditLayer
-from axolotl_server.layers.authorization import AuthorizationLayer
+from axolotl_server.access.authorization import Authorization
+from axolotl_server.calls.binding import Binder, Layers, ToolBinding
+from axolotl_server.layers.audit import AuditLayer, FindTask, RunAuditLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer, RunConcurrencyLayer, WaitingRun
-from axolotl_server.layers.deadline import ValidationLayer
+from axolotl_server.layers.deadline import validation
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.messages.request import Request
 
@@ -23,26 +23,26 @@ Submit: TypeAlias = Callable[[ToolCall], Awaitable[TaskRecord]]
 """Submits the task of a call that has passed all checks."""
 
 
-def run_layers(layers: Sequence[ILayer], find_task: FindTask, waiting: WaitingRun | None) -> tuple[ILayer, ...]:
+def run_layers(layers: Layers, find_task: FindTask, waiting: WaitingRun | None) -> Layers:
     """Choose the layers of a run: a quota is charged once, at the submission.
 
     `waiting` is given if there is a queue, which limits the runs of each tool by itself.
     """
-    return tuple(_of_runs(layers, find_task, waiting))
+    audit = next((layer for layer in layers.outer if isinstance(layer, AuditLayer)), None)
+    records = None if audit is None else RunAuditLayer(audit, find_task)
 
+    def of_run(layer: Layer) -> Layer:
+        if audit is not None and records is not None:
+            if layer is audit:
+                return records
+            if layer == audit.announce:
+                return records.announce
+        if isinstance(layer, ConcurrencyLayer) and waiting is not None:
+            return RunConcurrencyLayer(layer, waiting)
+        return layer
 
-def _of_runs(layers: Sequence[ILayer], find_task: FindTask, waiting: WaitingRun | None) -> Iterator[ILayer]:
-    records: AuditLayer | None = None
-    for layer in layers:
-        if isinstance(layer, AuditLayer):
-            records = RunAuditLayer(layer, find_task)
-            yield records
-        elif isinstance(layer, IntentLayer) and records is not None:
-            yield IntentLayer(records)
-        elif isinstance(layer, ConcurrencyLayer) and waiting is not None:
-            yield RunConcurrencyLayer(layer, waiting)
-        elif not isinstance(layer, QuotaLayer):
-            yield layer
+    inner = (layer for layer in layers.inner if not isinstance(layer, QuotaLayer))
+    return Layers(tuple(map(of_run, layers.outer)), tuple(map(of_run, inner)))
 
 
 class _Submission(ToolCall, eq=False, kw_only=True):
@@ -54,10 +54,11 @@ class _Submission(ToolCall, eq=False, kw_only=True):
 class TaskLayers:
     """Binds tools for runs, and admits calls before their tasks exist."""
 
-    def __init__(self, layers: Sequence[ILayer], run_binder: Binder) -> None:
-        self._record = tuple(AcceptanceLayer(layer) for layer in layers if isinstance(layer, AuditLayer))
-        checks = AuthorizationLayer | QuotaLayer | ValidationLayer
-        self._checks = tuple(layer for layer in layers if isinstance(layer, checks))
+    def __init__(self, layers: Layers, run_binder: Binder) -> None:
+        self._record = tuple(layer.accept for layer in layers.outer if isinstance(layer, AuditLayer))
+        self._checks = tuple(
+            layer for layer in layers.inner if isinstance(layer, Authorization | QuotaLayer) or layer is validation
+        )
         self._run_binder = run_binder
         self._admissions: dict[bool, WeakKeyDictionary[ToolBinding, Invoke]] = {
             is_admitted: WeakKeyDictionary() for is_admitted in (False, True)

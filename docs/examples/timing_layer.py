@@ -5,27 +5,25 @@ from typing import Any
 from dependency_injector import containers, providers
 from greeter import Greet
 
-from axolotl_core import FeatureSpec, ILayer, Invoke, ToolAnnotations, ToolCall, ToolSpec, prompt, tool
+from axolotl_core import FeatureSpec, Invoke, ToolAnnotations, ToolCall, ToolSpec, prompt, tool
 
 log = logging.getLogger("acme.timing")
 
 
 # region layer
-class TimingLayer(ILayer):
-    """Logs how long calls take, except calls of read-only tools."""
+def timing(spec: FeatureSpec, call_next: Invoke) -> Invoke:
+    """Log how long calls take, except calls of read-only tools."""
+    if isinstance(spec, ToolSpec) and spec.tool.annotations.read_only:
+        return call_next
 
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if isinstance(spec, ToolSpec) and spec.tool.annotations.read_only:
-            return call_next
+    async def timed(call: ToolCall) -> Any:
+        begin = time.perf_counter()
+        try:
+            return await call_next(call)
+        finally:
+            log.info("%s %s took %.1f ms", spec.kind, spec.name, 1000 * (time.perf_counter() - begin))
 
-        async def timed(call: ToolCall) -> Any:
-            begin = time.perf_counter()
-            try:
-                return await call_next(call)
-            finally:
-                log.info("%s %s took %.1f ms", spec.kind, spec.name, 1000 * (time.perf_counter() - begin))
-
-        return timed
+    return timed
 
 
 # endregion layer
@@ -45,7 +43,7 @@ async def ask_for_poem(topic: str) -> str:
 
 # region container
 class Container(containers.DeclarativeContainer):
-    layers = providers.List(providers.Singleton(TimingLayer))
+    layers = providers.List(providers.Object(timing))
     tools = providers.List(providers.Singleton(Greet), providers.Object(shout))
     prompts = providers.List(providers.Object(ask_for_poem))
 

@@ -222,7 +222,7 @@ async def test_names_that_objects_inherit(page: Page) -> None:
     await page.press("Enter")
     await outcome(page, "ok")
     assert await structured(page) == {"constructor": "a", "__proto__": "b"}
-    assert "ValidationLayer" in await page.evaluate("document.querySelector('.effects').textContent")
+    assert "validation" in await page.evaluate("document.querySelector('.effects').textContent")
     assert page.complaints == []
 
 
@@ -249,7 +249,7 @@ async def test_limits_are_shown(page: Page) -> None:
     await page.evaluate("document.querySelector('.effects').open = true")
     shown = await page.text(".effects")
     assert "2, no queue" in shown
-    assert "ValidationLayer → TimeoutLayer → ConcurrencyLayer" in shown
+    assert "validation → timeout → ConcurrencyLayer" in shown
 
 
 async def test_focus_is_seen(page: Page) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from axolotl_core import ILayer, ITool, Limits, Principal, ToolCall, ToolSpec
-from axolotl_core.layers import fold, run_in_place
+from axolotl_core import ITool, Limits, Principal, ToolCall, ToolSpec
+from axolotl_core.layers import Layer, fold, run_in_place
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.audit.assembly import Audit, make_audit
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.jsonl_store import JsonlStore
-from axolotl_server.layers.deadline import DeadlineTable, TimeoutLayer, ValidationLayer
+from axolotl_server.layers.deadline import DeadlineTable, validation
 from axolotl_server.settings.policies import AuditSettings
 
 TIME = "2026-11-16T05:00:00.000000Z"
@@ -77,13 +77,13 @@ class Pipeline:
         audit: Audit,
         tool: ITool[Any, Any],
         *,
-        outer: Sequence[ILayer] = (),
-        inner: Sequence[ILayer] = (),
+        outer: Sequence[Layer] = (),
+        inner: Sequence[Layer] = (),
         toolset: str | None = None,
     ) -> None:
         limits = Limits(timeout_seconds=30.0, max_concurrency=None, execution="loop", coerce_arguments=False)
         self.spec = ToolSpec.of(tool, limits, toolset)
-        layers = [audit.layer, *outer, ValidationLayer(), TimeoutLayer(DeadlineTable()), audit.intent, *inner]
+        layers: list[Layer] = [audit.layer, *outer, validation, DeadlineTable().timeout, audit.layer.announce, *inner]
         self._invoke, _ = fold(layers, self.spec, run_in_place(self.spec))
 
     def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> ToolCall:

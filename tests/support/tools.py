@@ -7,7 +7,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ILayer, ITool, NoArguments, ToolContext, ToolError, tool
+from axolotl_core import ITool, Layer, NoArguments, ToolContext, ToolError, tool
 
 
 class Text(BaseModel):
@@ -92,7 +92,7 @@ class Holding(ITool[Text, str]):
 
 
 def container_of(
-    *tools: ITool[Any, Any], layers: Sequence[ILayer] = (), settings: Any = None
+    *tools: ITool[Any, Any], layers: Sequence[Layer] = (), settings: Any = None
 ) -> containers.DynamicContainer:
     """Create a container with tools."""
     container = containers.DynamicContainer()

@@ -96,7 +96,7 @@ def test_every_kind_as_text(cli: CommandLine) -> None:
         "description Praise a dish. At length.",
         "tool set –",
         "limits 30 s per call, unlimited concurrency, in a thread",
-        "layers ValidationLayer → TimeoutLayer",
+        "layers validation → timeout",
         "arguments dish string What is praised.",
         "times integer = 1 How often.",
     ]

@@ -16,7 +16,7 @@ from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown
 from axolotl_server.audit.trail import AuditTrail
-from axolotl_server.layers.audit import AuditLayer, IntentLayer
+from axolotl_server.layers.audit import AuditLayer
 from tests.support.audited_calls import Fickle, MemorySink, Pipeline, audit_of
 from tests.support.servers.serving import until
 
@@ -63,7 +63,7 @@ def trail_of(
 
 def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
     layer = AuditLayer(trail, describer(Hashing(None), nothing_shown), lambda: "an id", ["tool"])
-    return Pipeline(Audit(trail, layer, DecisionLog(trail, ["tool"]), IntentLayer(layer)), tool)
+    return Pipeline(Audit(trail, layer, DecisionLog(trail, ["tool"])), tool)
 
 
 async def test_closed_rejects_before_the_code_runs() -> None:

@@ -10,7 +10,6 @@ from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.access.authorization import Authorization, GuardVerdict
 from axolotl_server.features.completion import CompletionFeature
-from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.policies import AuthorizationSettings
 from tests.support.servers.restricted_servers import ADA, PLAIN, greet, look, refund, spec_of, vault
@@ -43,7 +42,7 @@ async def run(authorization: Authorization, spec: FeatureSpec, caller: Any = NOB
     async def innermost(call: ToolCall) -> str:
         return call.spec.name
 
-    invoke = AuthorizationLayer(authorization).wrap(spec, innermost)
+    invoke = authorization.wrap(spec, innermost)
     return await invoke(ToolCall(1, caller, ADA, uri="vault://gold", spec=spec, raw=b"{}", task=Stopped()))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from axolotl_core import FeatureSpec, ILayer, Invoke, Principal, ToolCall, tool
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
+from axolotl_server.calls.binding import Layers
 from axolotl_server.hosting import assembly
 from axolotl_server.hosting.layer_stack import layer_stack
 from tests.support.servers.restricted_servers import ADA, GUESTS, offering, speaking
@@ -45,7 +46,12 @@ class Recording(ILayer):
 async def test_denials_are_recorded(denied_as: str, handshake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An outer layer sees each denial once, with the deciding rule, whatever the caller is told."""
     recording = Recording()
-    monkeypatch.setattr(assembly, "layer_stack", lambda made: (recording, *layer_stack(made)))
+
+    def with_recording(made: assembly.ServerAssembly) -> Layers:
+        outer, inner = layer_stack(made)
+        return Layers((recording, *outer), inner)
+
+    monkeypatch.setattr(assembly, "layer_stack", with_recording)
     rules = [*GUESTS["rules"], {"name": "no gold", "effect": "deny", "what": {"names": ["vault*"]}}]
     async with speaking({"rules": rules, "denied_as": denied_as}, ADA, handshake=handshake) as speaker:
         await speaker.ask("tools/call", {"name": "refund", "arguments": "wrong"})

@@ -7,6 +7,7 @@ import pytest
 
 from axolotl_core import ConfigurationError, Principal
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
 from axolotl_server.access.authorization import authorization_of
@@ -41,8 +42,8 @@ async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected
     container = offering(authorizer=Everything() if authorizer else None)
     async with ServerHost(container, flags={"authorization": said} if said else None) as host:
         assert (host.assembly.tools.authorization is not None) is expected
-        layers = [type(layer).__name__ for layer in host.assembly.tools.bindings()[0].layers]
-        assert ("AuthorizationLayer" in layers) is expected
+        layers = [type_of_layer(layer).__name__ for layer in host.assembly.tools.bindings()[0].layers]
+        assert ("Authorization" in layers) is expected
 
 
 async def test_an_authorizer_must_be_one() -> None:

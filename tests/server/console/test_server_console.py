@@ -10,6 +10,7 @@ import pytest
 from dependency_injector import containers, providers
 
 from axolotl_core import ConfigurationError, ToolContext, ToolError, tool
+from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.audit import Sensitive
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.http.assembly import make_app
@@ -77,9 +78,9 @@ async def test_off_by_default() -> None:
         assert host.assembly.console is None
         binding = host.assembly.tools.find("greet")
         assert binding is not None
-        assert [type(layer).__name__ for layer in binding.layers] == [
-            "ValidationLayer",
-            "TimeoutLayer",
+        assert [type_of_layer(layer).__name__ for layer in binding.layers] == [
+            "validation",
+            "timeout",
             "ConcurrencyLayer",
         ]
         app = make_app(host)
@@ -212,7 +213,7 @@ async def test_state() -> None:
         state = (await client.get(f"{server.url}/console/state", headers=PAGE)).json()
     assert state["tools"]["greet"]["limits"]["timeout_seconds"] == 7
     assert state["tools"]["greet"]["limits"]["max_concurrency"] == 3
-    assert state["tools"]["greet"]["layers"] == ["ValidationLayer", "TimeoutLayer", "ConcurrencyLayer"]
+    assert state["tools"]["greet"]["layers"] == ["validation", "timeout", "ConcurrencyLayer"]
     assert state["protocol"]["endpoint"] == "/mcp"
     assert state["limits"]["max_inflight"] == 10_000
 

@@ -33,7 +33,7 @@ class Everything(ITool[NoArguments, str]):
 
 def breakers_of(host: ServerHost) -> list[CircuitBreaker]:
     """Return the breakers of a server."""
-    layers = (layer for layer in host.assembly.layers if isinstance(layer, BreakerLayer))
+    layers = (layer for layer in host.assembly.layers.inner if isinstance(layer, BreakerLayer))
     return [circuit for layer in layers for circuit in layer.circuits.values()]
 
 

@@ -18,14 +18,14 @@ from axolotl_core import (
     ToolContext,
     ToolSpec,
 )
+from axolotl_core.layers import type_of_layer
 from axolotl_server import ServerHost, connect
-from axolotl_server.calls.binding import ENCODING
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
-from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
+from axolotl_server.layers.deadline import validation
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.settings.server import ServerSettings
@@ -97,11 +97,11 @@ async def innermost(call: ToolCall) -> Any:
 def test_the_order_of_the_defaults() -> None:
     """Arguments are validated first, then the timeout starts, then a slot is taken, then custom layers run."""
     mine = Noting("mine", [])
-    encoding, *layers = ServerAssembly(ServerSettings(), Roles(layers=(mine,))).layers
-    assert encoding is ENCODING
-    assert [type(layer) for layer in layers] == [
-        ValidationLayer,
-        TimeoutLayer,
+    assembly = ServerAssembly(ServerSettings(), Roles(layers=(mine,)))
+    first, second, *others = assembly.layers.inner
+    assert assembly.layers.outer == ()
+    assert (first, second) == (validation, assembly.deadlines.timeout)
+    assert [type_of_layer(layer) for layer in others] == [
         IdempotencyLayer,
         ApprovalLayer,
         ConcurrencyLayer,
@@ -115,6 +115,29 @@ def test_a_layer_without_concern_vanishes() -> None:
     """A tool without a limit is not wrapped by the concurrency layer."""
     assert ConcurrencyLayer().wrap(spec_of(Echo()), innermost) is innermost
     assert ConcurrencyLayer().wrap(spec_of(Echo(), max_concurrency=1), innermost) is not innermost
+
+
+async def test_a_layer_may_be_a_function() -> None:
+    """A plain function wraps a feature like a layer with a class, and is named by itself."""
+    asked: list[str] = []
+
+    def loud(spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        asked.append(spec.name)
+
+        async def doubled(call: ToolCall) -> Any:
+            return 2 * await call_next(call)
+
+        return doubled if spec.name == "square" else call_next
+
+    async with ServerHost(container_of(Square(), Echo(), layers=[loud])) as host:
+        square, echo = host.assembly.tools.find("square"), host.assembly.tools.find("echo")
+        assert square is not None
+        assert echo is not None
+        assert sorted(asked) == ["echo", "square"]
+        assert loud in square.layers
+        assert loud not in echo.layers
+    async with connect(container_of(Square(), layers=[loud])) as client:
+        assert (await client.call("square", {"number": 3})).structured == 18
 
 
 async def test_layers_of_the_user_run_in_their_order() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.layers import type_of_layer
 from axolotl_server import ServerHost
 from axolotl_server.features.tools import ToolMethods
 from tests.support.commands import ROOT
@@ -73,8 +74,8 @@ async def test_nothing_is_wrapped() -> None:
         for era in host.handler._eras._by_name.values():
             assert getattr(era.methods["tools/call"], "__func__", None) is ToolMethods.call
         [binding] = host.assembly.tools.bindings()
-        layers = [type(layer).__name__ for layer in binding.layers]
-        assert layers == ["ValidationLayer", "TimeoutLayer"]
+        layers = [type_of_layer(layer).__name__ for layer in binding.layers]
+        assert layers == ["validation", "timeout"]
 
 
 @pytest.mark.parametrize(

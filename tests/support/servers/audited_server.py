@@ -23,4 +23,4 @@ async def transfer(number: int) -> int:
 
 class Container(containers.DeclarativeContainer):
     tools = providers.List(providers.Object(transfer))
-    layers = providers.Object([_audit.layer, _audit.intent])
+    layers = providers.Object([_audit.layer, _audit.layer.announce])
