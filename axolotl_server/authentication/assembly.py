@@ -6,7 +6,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
-from axolotl_server.asgi.client_address import ClientAddresses
 from axolotl_server.authentication.api_keys import ApiKeyVerifier
 from axolotl_server.authentication.fetcher import HttpFetcher
 from axolotl_server.authentication.gate import (
@@ -18,6 +17,7 @@ from axolotl_server.authentication.gate import (
     TokenCache,
     metadata_url,
 )
+from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.settings.authentication import AuthSettings
 
 Ping: TypeAlias = Callable[[], Awaitable[None]]
