@@ -53,7 +53,7 @@ def prepare(host: ServerHost) -> None:
     check_exposure(host, host.settings.http.host)
     tls_context(host.settings.http)
     if is_authenticated(host):
-        from axolotl_server.authentication.assembly import make_gate
+        from axolotl_server.access.verifiers import make_gate
 
         make_gate(host.settings.auth, host.roles.token_verifier)
 
@@ -96,7 +96,7 @@ def make_app(host: ServerHost) -> HttpApp:
 def _gate_of(host: ServerHost, health: Health | None) -> IAuthenticator | None:
     if host.authenticator is not None or not is_authenticated(host):
         return host.authenticator
-    from axolotl_server.authentication.assembly import make_gate
+    from axolotl_server.access.verifiers import make_gate
 
     rejections = None if host.assembly.audit is None else host.assembly.audit.rejections
     gate, verifier = make_gate(
@@ -119,7 +119,7 @@ def _routes_of(host: ServerHost, health: Health | None) -> dict[str, Route]:
     if host.assembly.observation is not None and host.assembly.observation.page is not None:
         routes[METRICS_PATH] = Route(host.assembly.observation.page.serve, is_open=True)
     if is_authenticated(host):
-        from axolotl_server.authentication.gate import metadata_routes
+        from axolotl_server.access.gate import metadata_routes
 
         routes |= metadata_routes(host.settings)
     if health is not None:

@@ -153,7 +153,7 @@ class MountedApp:
 
         Add each one: `app.add_route(path, page)`. There are none unless the settings name `auth.resource`.
         """
-        from axolotl_server.authentication.gate import metadata_path
+        from axolotl_server.access.gate import metadata_path
 
         self._has_well_known = True
         path = metadata_path(load_settings(flags=self._flags or {}, file=self._file).auth)
@@ -215,7 +215,7 @@ class MountedApp:
         """Warn if clients look for metadata at a path that the host does not serve."""
         if self._is_root or self._has_well_known or not settings.auth.is_used:
             return
-        from axolotl_server.authentication.gate import metadata_url
+        from axolotl_server.access.gate import metadata_url
 
         url = metadata_url(settings.auth)
         if url is not None:

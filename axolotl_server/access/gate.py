@@ -16,7 +16,7 @@ from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import encode
-from axolotl_server.authentication.fetcher import Unavailable
+from axolotl_server.access.fetcher import Unavailable
 from axolotl_server.http.asgi import (
     Headers,
     HttpRefusal,
