@@ -35,7 +35,7 @@ from axolotl_server.messages.request import Request
 from axolotl_server.methods.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from axolotl_server.authorization.guard import StreamGuard
+    from axolotl_server.access.guard import StreamGuard
 
 
 class BatchItem(IExchange):

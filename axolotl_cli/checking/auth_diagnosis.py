@@ -10,8 +10,8 @@ import msgspec
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS, metadata_url
+from axolotl_server.access.fetcher import HttpFetcher, Unavailable
+from axolotl_server.access.gate import CLOCK_SKEW_SECONDS, metadata_url
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.urls import canonical, is_loopback
 
@@ -85,7 +85,7 @@ class AuthDiagnosis:
 
     async def _close_verifier(self) -> None:
         """Make the verifier of the settings for a moment; raises ConfigurationError if its library is missing."""
-        from axolotl_server.authentication.assembly import make_verifier
+        from axolotl_server.access.verifiers import make_verifier
 
         await make_verifier(self._settings).close()
 
@@ -110,7 +110,7 @@ class AuthDiagnosis:
     async def _check_metadata(self, issuer: str) -> str | None:
         if self._settings.hmac_secret is not None:
             return None
-        from axolotl_server.authentication.signing_keys import metadata_urls
+        from axolotl_server.access.issuer_keys import metadata_urls
 
         *others, last = metadata_urls(issuer)
         for url in (*others, last):
@@ -131,7 +131,7 @@ class AuthDiagnosis:
         return None
 
     async def _check_keys(self, issuer: str) -> str | None:
-        from axolotl_server.authentication.signing_keys import FileKeys, UrlKeys, keys_url, usable_keys
+        from axolotl_server.access.issuer_keys import FileKeys, UrlKeys, keys_url, usable_keys
 
         settings = self._settings
         if settings.hmac_secret is not None:
@@ -159,7 +159,7 @@ class AuthDiagnosis:
         if self._settings.introspection_url is None:
             for problem in _faults_of_claims(claims, self._settings):
                 raise problem
-        from axolotl_server.authentication.assembly import make_verifier
+        from axolotl_server.access.verifiers import make_verifier
 
         made = make_verifier(self._settings)
         try:

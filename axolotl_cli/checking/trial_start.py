@@ -83,7 +83,7 @@ def _check_what_starts_later(host: ServerHost) -> None:
     settings = host.loaded_settings.settings
     _ = host.assembly.sealer
     if settings.auth.is_used or host.roles.token_verifier is not None:
-        from axolotl_server.authentication.assembly import make_gate
+        from axolotl_server.access.verifiers import make_gate
 
         make_gate(settings.auth, host.roles.token_verifier)
     if settings.tasks.url is not None and host.roles.task_engine is None:

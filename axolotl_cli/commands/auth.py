@@ -42,7 +42,7 @@ def hash_key(
     """
     import secrets
 
-    from axolotl_server.authentication.api_keys import hash_key as digest_of
+    from axolotl_server.access.api_keys import hash_key as digest_of
 
     if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) is None:
         raise typer.BadParameter("use letters, digits, - and _, at most 64 of them", param_hint="NAME")
@@ -107,7 +107,7 @@ async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "
     from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis
     from axolotl_cli.text import counted
     from axolotl_cli.views.offer import counts, describe_for
-    from axolotl_server.authentication.fetcher import HttpFetcher
+    from axolotl_server.access.fetcher import HttpFetcher
 
     async def offer(principal: "Principal") -> str:
         seen = ", ".join(counted(counts(await describe_for(principal, host))))

@@ -6,7 +6,7 @@ from typing import Any, Final
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import did_you_mean
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authorization.authorization import Authorization
+from axolotl_server.access.authorization import Authorization
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
 

@@ -28,7 +28,7 @@ from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
-    from axolotl_server.authorization.authorization import Authorization
+    from axolotl_server.access.authorization import Authorization
 
 
 class _Names:

@@ -32,12 +32,12 @@ from axolotl_server.settings.server import RedisSettings, ServerSettings
 from axolotl_server.stores.memory_results import make_result_store
 
 if TYPE_CHECKING:
+    from axolotl_server.access.authorization import Authorization
+    from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
+    from axolotl_server.access.quotas import RequestQuotas
     from axolotl_server.audit.assembly import Audit
-    from axolotl_server.authorization.authorization import Authorization
-    from axolotl_server.authorization.guard import Guard, ResourceWatch, StreamGuard
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
-    from axolotl_server.quotas import RequestQuotas
     from axolotl_server.skills.skill_methods import SkillCatalogue
     from axolotl_server.stores.redis_client import RedisClient
     from axolotl_server.tasks.task_service import TaskService
@@ -127,7 +127,7 @@ class ServerAssembly:
         has_tokens = settings.auth.is_used or roles.token_verifier is not None or self._has_principals
         if roles.authorizer is None and not has_tokens and not settings.authorization.has_policy:
             return None
-        from axolotl_server.authorization.authorization import authorization_of
+        from axolotl_server.access.authorization import authorization_of
 
         return authorization_of(settings.authorization, roles.authorizer, has_tokens=has_tokens)
 
@@ -147,7 +147,7 @@ class ServerAssembly:
         """The store of the quotas, if there are any."""
         if not self.settings.quotas.rules:
             return None
-        from axolotl_server.quotas import quota_store
+        from axolotl_server.access.quotas import quota_store
 
         return quota_store(self.settings.quotas, self.redis, self.roles.quota_store)
 
@@ -156,7 +156,7 @@ class ServerAssembly:
         """The quotas that count requests, if there are any."""
         if self.quota_store is None:
             return None
-        from axolotl_server.quotas import request_quotas
+        from axolotl_server.access.quotas import request_quotas
 
         return request_quotas(self.settings.quotas, self.quota_store)
 
@@ -311,7 +311,7 @@ class ServerAssembly:
         """Refuses requests for features that the principal may not use, where there are access rules."""
         if self.authorization is None:
             return None
-        from axolotl_server.authorization.guard import Guard
+        from axolotl_server.access.guard import Guard
 
         return Guard(self.authorization, self.feature_methods, self.catalogues)
 
@@ -320,7 +320,7 @@ class ServerAssembly:
         """Decides who may resume a stream, where there are access rules."""
         if self.authorization is None:
             return None
-        from axolotl_server.authorization.guard import StreamGuard
+        from axolotl_server.access.guard import StreamGuard
 
         return StreamGuard(self.authorization, self.tools, self.catalogues[1:])
 
@@ -329,7 +329,7 @@ class ServerAssembly:
         """Hides changes of resources that the principal may not read, where there are access rules."""
         if self.authorization is None:
             return None
-        from axolotl_server.authorization.guard import ResourceWatch
+        from axolotl_server.access.guard import ResourceWatch
 
         return ResourceWatch(self.authorization, self.resource_methods)
 

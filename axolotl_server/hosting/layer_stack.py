@@ -69,7 +69,7 @@ def _observers(assembly: "ServerAssembly") -> ILayer | None:
 def _quota(assembly: "ServerAssembly") -> ILayer | None:
     if assembly.quota_store is None:
         return None
-    from axolotl_server.quotas import quota_layer
+    from axolotl_server.access.quotas import quota_layer
 
     return quota_layer(assembly.settings.quotas, assembly.quota_store)
 

@@ -4,11 +4,11 @@ import ssl
 from pathlib import Path
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.asgi.client_address import ClientAddresses
-from axolotl_server.asgi.http import IAuthenticator, Route, Routing
 from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes, make_health
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.asgi import IAuthenticator, Route, Routing
+from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.cross_origin import CrossOriginApp
 from axolotl_server.settings.transports import METRICS_PATH, HttpSettings
 from axolotl_server.urls import is_loopback
@@ -53,7 +53,7 @@ def prepare(host: ServerHost) -> None:
     check_exposure(host, host.settings.http.host)
     tls_context(host.settings.http)
     if is_authenticated(host):
-        from axolotl_server.authentication.assembly import make_gate
+        from axolotl_server.access.verifiers import make_gate
 
         make_gate(host.settings.auth, host.roles.token_verifier)
 
@@ -96,7 +96,7 @@ def make_app(host: ServerHost) -> HttpApp:
 def _gate_of(host: ServerHost, health: Health | None) -> IAuthenticator | None:
     if host.authenticator is not None or not is_authenticated(host):
         return host.authenticator
-    from axolotl_server.authentication.assembly import make_gate
+    from axolotl_server.access.verifiers import make_gate
 
     rejections = None if host.assembly.audit is None else host.assembly.audit.rejections
     gate, verifier = make_gate(
@@ -119,7 +119,7 @@ def _routes_of(host: ServerHost, health: Health | None) -> dict[str, Route]:
     if host.assembly.observation is not None and host.assembly.observation.page is not None:
         routes[METRICS_PATH] = Route(host.assembly.observation.page.serve, is_open=True)
     if is_authenticated(host):
-        from axolotl_server.authentication.gate import metadata_routes
+        from axolotl_server.access.gate import metadata_routes
 
         routes |= metadata_routes(host.settings)
     if health is not None:

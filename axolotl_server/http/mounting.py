@@ -14,13 +14,13 @@ from dependency_injector import containers
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.asgi.http import HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.configuration.origins import combine
 from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file, split_settings
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.asgi import HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
 from axolotl_server.http.assembly import is_authenticated, make_app
 from axolotl_server.settings.server import ServerSettings
 
@@ -153,7 +153,7 @@ class MountedApp:
 
         Add each one: `app.add_route(path, page)`. There are none unless the settings name `auth.resource`.
         """
-        from axolotl_server.authentication.gate import metadata_path
+        from axolotl_server.access.gate import metadata_path
 
         self._has_well_known = True
         path = metadata_path(load_settings(flags=self._flags or {}, file=self._file).auth)
@@ -215,7 +215,7 @@ class MountedApp:
         """Warn if clients look for metadata at a path that the host does not serve."""
         if self._is_root or self._has_well_known or not settings.auth.is_used:
             return
-        from axolotl_server.authentication.gate import metadata_url
+        from axolotl_server.access.gate import metadata_url
 
         url = metadata_url(settings.auth)
         if url is not None:

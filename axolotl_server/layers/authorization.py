@@ -6,7 +6,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 
 if TYPE_CHECKING:
-    from axolotl_server.authorization.authorization import Authorization
+    from axolotl_server.access.authorization import Authorization
 
 
 class AuthorizationLayer(ILayer):

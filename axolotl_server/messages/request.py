@@ -31,7 +31,7 @@ from axolotl_server.messages.flow_control import TokenBucket
 
 if TYPE_CHECKING:
     from axolotl_core.tools.tool import ITool
-    from axolotl_server.authorization.authorization import GuardVerdict
+    from axolotl_server.access.authorization import GuardVerdict
     from axolotl_server.calls.feature_method import RequestTarget
     from axolotl_server.eras.era import IEra
     from axolotl_server.questions.asking import IAsking, StepsInMemory

@@ -29,7 +29,7 @@ from axolotl_server.messages.request import Request
 from axolotl_server.skills.published_skill import PublishedSkill, SkillDirectory, SkillFile
 
 if TYPE_CHECKING:
-    from axolotl_server.authorization.authorization import Authorization
+    from axolotl_server.access.authorization import Authorization
 
 _DIRECTORIES: Final = "resources/directory"
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from tests.deploy.files import ROOT, compose, compose_variables, find, stages_of, variables_of
 from tests.support.processes import Processes, Server
 from tests.support.stores.redis_server import RedisServer

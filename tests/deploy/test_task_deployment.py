@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from tests.deploy.files import DEPLOY, compose, compose_variables, documents, resource

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.authentication.assembly import make_gate
+from axolotl_server.access.verifiers import make_gate
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
 from tests.docs.test_policy_examples import is_played

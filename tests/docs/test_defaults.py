@@ -14,10 +14,8 @@ from axolotl_cli.serving import supervisor
 from axolotl_core.arguments import LARGE_BYTES, MAX_PROBLEMS
 from axolotl_core.protocol.client_text import MAX_ECHO
 from axolotl_server import health
+from axolotl_server.access import authorization, introspection, verifiers
 from axolotl_server.audit import redaction
-from axolotl_server.authentication import assembly as auth_assembly
-from axolotl_server.authentication import introspection
-from axolotl_server.authorization import authorization
 from axolotl_server.configuration import secret_files
 from axolotl_server.layers import quota
 from axolotl_server.lifecycle import outage_log
@@ -39,8 +37,8 @@ FIGURES: Final = {
         f"larger than {redaction._MAX_BYTES // 1024} KiB",
     ],
     "docs/operate/authentication.md": [
-        f"for {auth_assembly._SIGNATURE_CACHE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",
-        f"for {auth_assembly._INTROSPECTION_CACHE_SECONDS:g} seconds (`auth.token_cache_seconds`)",
+        f"for {verifiers._SIGNATURE_CACHE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",
+        f"for {verifiers._INTROSPECTION_CACHE_SECONDS:g} seconds (`auth.token_cache_seconds`)",
         f"refusals are cached for {introspection._REFUSED_SECONDS:g} seconds",
     ],
     "docs/operate/authorization.md": [f"{authorization._MAX_CONCURRENT_DECISIONS} at once"],

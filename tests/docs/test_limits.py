@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from axolotl_server import InProcessClient, connect
+from axolotl_server.access.quotas import quota_rules
 from axolotl_server.layers.quota import QuotaLayer
-from axolotl_server.quotas import quota_rules
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from tests.support.core.quota_model import START

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from axolotl_core import tool
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from axolotl_server.http.admission import MAX_LAG_SECONDS
 from tests.support.peers.wire import call, mirrored, raw_request
 from tests.support.servers.serving import HttpServer, serving, until

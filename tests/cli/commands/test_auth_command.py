@@ -99,9 +99,7 @@ def test_imports_without_authentication() -> None:
     """A server without authentication does not import what verifies tokens."""
     modules = set(imported_modules("list", SAMPLE))
     assert "axolotl_server.host" in modules
-    assert modules.isdisjoint(
-        {"jwt", "httpx2", "axolotl_server.authentication.gate", "axolotl_server.authentication.assembly"}
-    )
+    assert modules.isdisjoint({"jwt", "httpx2", "axolotl_server.access.gate", "axolotl_server.access.verifiers"})
 
 
 def test_doctor(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +134,7 @@ def test_doctor(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_doctor_without_its_library(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra `auth`, the report says what to install."""
     cli.write("axolotl.toml", '[auth]\nresource = "http://127.0.0.1:9/mcp"\nissuers = ["http://127.0.0.1:9"]\n')
-    for name in [name for name in sys.modules if name.startswith("axolotl_server.authentication.")]:
+    for name in [name for name in sys.modules if name.startswith("axolotl_server.access.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jwt", None)
     answer = cli("auth", "doctor", "tests.support.containers.command_containers:Container")

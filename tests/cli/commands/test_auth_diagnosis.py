@@ -11,8 +11,8 @@ import pytest
 
 from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis, AuthFinding
 from axolotl_core import InvalidToken, Principal
-from axolotl_server.authentication.assembly import make_verifier
-from axolotl_server.authentication.fetcher import HttpFetcher
+from axolotl_server.access.fetcher import HttpFetcher
+from axolotl_server.access.verifiers import make_verifier
 from axolotl_server.settings.authentication import AuthSettings
 from tests.support.authorization_server import Authority, Page, SigningKey, authority
 from tests.support.docs.pages import EXAMPLES

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from tests.support.authorization_server import authority
 from tests.support.servers.authenticated_server import bearer, challenge_of, discover, gated, principal_of
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from axolotl_core import ITokenVerifier, Principal
-from axolotl_server.authentication.gate import BearerGate, Challenges, TokenCache
+from axolotl_server.access.gate import BearerGate, Challenges, TokenCache
 from tests.support.authorization_server import authority
 from tests.support.servers.authenticated_server import bearer, discover, gated
 
@@ -92,7 +92,7 @@ def test_invalid_times_are_not_cached() -> None:
 
 async def test_many_users(monkeypatch: pytest.MonkeyPatch) -> None:
     """More users than cache entries are all accepted, each as itself."""
-    monkeypatch.setattr("axolotl_server.authentication.assembly.MAX_CACHED_TOKENS", 2)
+    monkeypatch.setattr("axolotl_server.access.verifiers.MAX_CACHED_TOKENS", 2)
     async with authority() as issuer, gated(issuer.settings()) as server:
         tokens = [issuer.token(sub=f"user-{number}") for number in range(5)]
         for token in (*tokens, *tokens):

@@ -228,8 +228,8 @@ async def test_an_invalid_verifier() -> None:
 
 async def test_expiry_is_checked_with_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cached token is rejected as soon as it expires."""
-    monkeypatch.setattr("axolotl_server.authentication.jwt_verifier.CLOCK_SKEW_SECONDS", 0)
-    monkeypatch.setattr("axolotl_server.authentication.assembly.CLOCK_SKEW_SECONDS", 0)
+    monkeypatch.setattr("axolotl_server.access.jwt_verifier.CLOCK_SKEW_SECONDS", 0)
+    monkeypatch.setattr("axolotl_server.access.verifiers.CLOCK_SKEW_SECONDS", 0)
     async with authority() as issuer, gated(issuer.settings()) as server:
         token = issuer.token(exp=issuer.claims()["iat"] + 2)
         assert (await discover(server, bearer(token))).status == 200
@@ -265,8 +265,8 @@ async def _endpoint(reader: asyncio.StreamReader) -> str:
 
 async def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the extra for token verification is missing, the error explains how to install it; API keys do not need it."""
-    for name in ("jwt_verifier", "signing_keys"):
-        monkeypatch.delitem(sys.modules, f"axolotl_server.authentication.{name}", raising=False)
+    for name in ("jwt_verifier", "issuer_keys"):
+        monkeypatch.delitem(sys.modules, f"axolotl_server.access.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "jwt", None)
     with pytest.raises(ConfigurationError, match=r"^Setting auth\.issuers needs the extra auth: pip install"):
         async with gated({"issuers": ["https://id.example.com"], "resource": RESOURCE}):

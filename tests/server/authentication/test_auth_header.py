@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_server.authentication.gate import MalformedCredentials, bearer_token
+from axolotl_server.access.gate import MalformedCredentials, bearer_token
 from tests.support.authorization_server import Authority, authority
 from tests.support.servers.authenticated_server import bearer, challenge_of, discover, gated
 from tests.support.servers.serving import HttpServer

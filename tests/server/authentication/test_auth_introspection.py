@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from axolotl_core import ITokenVerifier, Principal
-from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.authentication.gate import token_sender
-from axolotl_server.authentication.introspection import IntrospectionVerifier
+from axolotl_server.access.fetcher import HttpFetcher, Unavailable
+from axolotl_server.access.gate import token_sender
+from axolotl_server.access.introspection import IntrospectionVerifier
 from axolotl_server.settings.authentication import AuthSettings
 from tests.support.authorization_server import RESOURCE, Asked, Authority, Page, authority
 from tests.support.peers.memory_peer import container_with

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
-from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.authentication.signing_keys import DiscoveredKeys, KeySet, UrlKeys
+from axolotl_server.access.fetcher import HttpFetcher, Unavailable
+from axolotl_server.access.issuer_keys import DiscoveredKeys, KeySet, UrlKeys
 from tests.support.authorization_server import RESOURCE, Authority, SigningKey, authority
 from tests.support.servers.authenticated_server import bearer, discover, gated, principal_of
 from tests.support.servers.serving import HttpServer, until
@@ -36,7 +36,7 @@ async def statuses(server: HttpServer, *tokens: str) -> list[int]:
 
 async def test_keys_are_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Concurrent first requests fetch the keys once."""
-    monkeypatch.setattr("axolotl_server.authentication.assembly.MAX_CACHED_TOKENS", 0)
+    monkeypatch.setattr("axolotl_server.access.verifiers.MAX_CACHED_TOKENS", 0)
     async with authority() as issuer, gated(issuer.settings()) as server:
         issuer.open.clear()
         waiting = asyncio.ensure_future(statuses(server, *(issuer.token(sub=f"user-{one}") for one in range(20))))

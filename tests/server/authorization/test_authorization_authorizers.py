@@ -9,7 +9,7 @@ import pytest
 from axolotl_core import FeatureSpec, Principal
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
-from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.access.rules import DefaultAuthorizer
 from axolotl_server.settings.policies import AuthorizationSettings
 from tests.support.servers.restricted_servers import ADA, ROOT, Speaker, offering, speaking
 
@@ -20,7 +20,7 @@ CALL = {"name": "look", "arguments": {}}
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait only briefly for an authorizer."""
-    monkeypatch.setattr("axolotl_server.authorization.authorization.TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("axolotl_server.access.authorization.TIMEOUT_SECONDS", 0.05)
 
 
 class Deciding(IAuthorizer):
@@ -181,7 +181,7 @@ async def test_a_shutdown_while_it_thinks(monkeypatch: pytest.MonkeyPatch) -> No
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr("axolotl_server.authorization.authorization.TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("axolotl_server.access.authorization.TIMEOUT_SECONDS", 0.2)
     async with ServerHost(offering(authorizer=Deciding(think)), flags={"authorization": {}}) as host:
         speaker = Speaker(host, ADA)
         speaker.send("tools/call", CALL, id=1)

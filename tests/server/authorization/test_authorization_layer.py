@@ -8,7 +8,7 @@ from axolotl_core import FeatureSpec, Forbidden, Principal, ResourceNotFound, To
 from axolotl_core.calls.caller import NOBODY
 from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
-from axolotl_server.authorization.authorization import Authorization, GuardVerdict
+from axolotl_server.access.authorization import Authorization, GuardVerdict
 from axolotl_server.features.completion import CompletionFeature
 from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.messages.request import Request

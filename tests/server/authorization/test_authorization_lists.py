@@ -11,7 +11,7 @@ from axolotl_core import CacheHint, FeatureSpec, Principal, ToolContext, ToolReg
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
-from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.access.rules import DefaultAuthorizer
 from axolotl_server.eras.era import IEra
 from tests.support.servers.restricted_servers import (
     ADA,

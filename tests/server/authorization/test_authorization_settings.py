@@ -9,7 +9,7 @@ from axolotl_core import ConfigurationError, Principal
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
-from axolotl_server.authorization.authorization import authorization_of
+from axolotl_server.access.authorization import authorization_of
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.policies import AuthorizationSettings, PrincipalSettings
 from tests.support.servers.restricted_servers import offering

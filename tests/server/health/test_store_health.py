@@ -97,7 +97,7 @@ async def send(server: Probed, name: str, **arguments: Any) -> int:
 async def test_stores_of_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that cannot be tried without a call is degraded after a call has failed, until one succeeds."""
     quotas = BrokenQuotas()
-    monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("axolotl_server.access.quotas._STORE_RETRY_SECONDS", 0.001)
     settings = {"quotas": LIMITED}
     roles: dict[str, Any] = {"quota_store": quotas, "result_store": BrokenResults(10, 1000)}
     async with probed(tools=[pay], settings=settings, **roles) as server:

@@ -11,8 +11,8 @@ from dependency_injector import providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import connect
+from axolotl_server.access.api_keys import hash_key
 from axolotl_server.audit.rejections import RejectionLog
-from axolotl_server.authentication.api_keys import hash_key
 from tests.support.audited_calls import MemorySink, audit_into
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, call, message, mirrored, raw_exchange, raw_request
 from tests.support.servers.authenticated_server import bearer, discover, gated

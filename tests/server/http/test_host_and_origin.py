@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from tests.support.peers.wire import META, VERSION, message, raw_exchange, raw_request
 from tests.support.servers.serving import HttpServer, serving
 from tests.support.tools import Echo, container_of

@@ -15,7 +15,7 @@ from mcp.client.sse import sse_client
 from axolotl_core import CancelReason, ITool, NoArguments, SchemaTool, ToolContext, tool
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from axolotl_server.messages.flow_control import MAX_WAITING
 from tests.support.peers.session_client import INITIALIZED, Client, EventReader
 from tests.support.peers.wire import INITIALIZE, call, message

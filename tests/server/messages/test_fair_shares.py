@@ -12,7 +12,7 @@ import pytest
 from axolotl_core import tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import connect
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from axolotl_server.task_engines.task_states import ENDED_BYTES
 from tests.support.peers.session_client import EventReader
 from tests.support.peers.task_peers import EXTENSION

@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core import Refused
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaStoreError, WindowLimit
-from axolotl_server.quotas import OutageTolerantStore
+from axolotl_server.access.quotas import OutageTolerantStore
 from tests.support.core.quota_model import claims_of
 
 CLAIMS = claims_of([("key", WindowLimit(1, "day"), 1.0)])

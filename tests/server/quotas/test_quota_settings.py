@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from axolotl_core import ConfigurationError, Refused
 from axolotl_core.policies.quota import QuotaRule, RateLimit, WindowLimit
+from axolotl_server.access.quotas import OutageTolerantStore, quota_layer, quota_rules, quota_store
 from axolotl_server.layers.quota import QuotaLayer
-from axolotl_server.quotas import OutageTolerantStore, quota_layer, quota_rules, quota_store
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from tests.support.core.quota_model import claims_of
@@ -117,7 +117,7 @@ def test_nothing_is_limited_by_default() -> None:
 
 async def test_the_configured_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of the container takes precedence over Redis, and both are protected against outages."""
-    monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 7.0)
+    monkeypatch.setattr("axolotl_server.access.quotas._STORE_RETRY_SECONDS", 7.0)
     settings = QuotaSettings(on_store_failure="closed")
     claims = claims_of([("key", WindowLimit(2, "day"), 1.0)])
     given = MemoryQuotaStore(1)

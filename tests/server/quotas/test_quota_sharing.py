@@ -8,7 +8,7 @@ import pytest
 
 from axolotl_core import Principal
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.quotas import quota_layer, quota_store
+from axolotl_server.access.quotas import quota_layer, quota_store
 from axolotl_server.settings.policies import QuotaSettings
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.stores.redis_server import RedisServer, redis_client
@@ -21,8 +21,8 @@ RULE = {"per": ["principal"], "rate_per_second": 0.0001, "burst": 6}
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a store on a busy machine, and try it again at once."""
-    monkeypatch.setattr("axolotl_server.quotas.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("axolotl_server.access.quotas.STORE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("axolotl_server.access.quotas._STORE_RETRY_SECONDS", 0.001)
 
 
 class Replica:
@@ -97,8 +97,8 @@ async def test_a_hanging_redis_delays_one_call(
     """A Redis that does not answer delays one call by the timeout, and the next calls not at all."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
-            monkeypatch.setattr("axolotl_server.quotas._STORE_RETRY_SECONDS", 1000.0)
-            monkeypatch.setattr("axolotl_server.quotas.STORE_TIMEOUT_SECONDS", 0.2)
+            monkeypatch.setattr("axolotl_server.access.quotas._STORE_RETRY_SECONDS", 1000.0)
+            monkeypatch.setattr("axolotl_server.access.quotas.STORE_TIMEOUT_SECONDS", 0.2)
             replica = await Replica(stack, redis).start()
             assert await replica.outcome() == "passed"
             redis.hang()

@@ -10,7 +10,7 @@ import pytest
 from axolotl_core import ConfigurationError
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
 from axolotl_server import RemoteError, ServerHost, connect
-from axolotl_server.authentication.api_keys import hash_key
+from axolotl_server.access.api_keys import hash_key
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, call, message, mirrored
 from tests.support.servers.serving import serving
 from tests.support.tools import Echo, container_of

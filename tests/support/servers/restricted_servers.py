@@ -11,7 +11,7 @@ from axolotl_core import FeatureSpec, Limits, Principal, ToolAnnotations, ToolSp
 from axolotl_core.policies.access import IAuthorizer
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
-from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.access.rules import DefaultAuthorizer
 from axolotl_server.settings.policies import AuthorizationSettings
 from tests.support.peers.memory_peer import Peer
 

@@ -12,7 +12,7 @@ import msgspec
 from jwt import PyJWK, PyJWTError
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
-from axolotl_server.authentication.fetcher import MAX_RESPONSE_BYTES, HttpFetcher, Unavailable
+from axolotl_server.access.fetcher import MAX_RESPONSE_BYTES, HttpFetcher, Unavailable
 from axolotl_server.urls import canonical, check_url, is_loopback
 
 

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authentication.claims import ClaimReader, check_kind
-from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS, token_sender
+from axolotl_server.access.claims import ClaimReader, check_kind
+from axolotl_server.access.fetcher import HttpFetcher, Unavailable
+from axolotl_server.access.gate import CLOCK_SKEW_SECONDS, token_sender
 from axolotl_server.settings.authentication import AuthSettings
 
 _MAX_REFUSED: Final = 1000

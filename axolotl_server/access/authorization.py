@@ -22,7 +22,7 @@ from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
-from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.access.rules import DefaultAuthorizer
 from axolotl_server.features.completion import CompletionFeature
 from axolotl_server.lifecycle.time_limit import answer_within
 from axolotl_server.messages.request import Request

@@ -16,7 +16,7 @@ from axolotl_core.policies.access import with_decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import encode
-from axolotl_server.authorization.authorization import (
+from axolotl_server.access.authorization import (
     Authorization,
     Denial,
     GuardVerdict,

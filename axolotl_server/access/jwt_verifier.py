@@ -15,9 +15,9 @@ from jwt.exceptions import (
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authentication.claims import ClaimReader, check_kind
-from axolotl_server.authentication.fetcher import HttpFetcher
-from axolotl_server.authentication.gate import CLOCK_SKEW_SECONDS
+from axolotl_server.access.claims import ClaimReader, check_kind
+from axolotl_server.access.fetcher import HttpFetcher
+from axolotl_server.access.gate import CLOCK_SKEW_SECONDS
 from axolotl_server.settings.authentication import AuthSettings
 
 _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (

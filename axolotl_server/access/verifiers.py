@@ -6,10 +6,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
-from axolotl_server.asgi.client_address import ClientAddresses
-from axolotl_server.authentication.api_keys import ApiKeyVerifier
-from axolotl_server.authentication.fetcher import HttpFetcher
-from axolotl_server.authentication.gate import (
+from axolotl_server.access.api_keys import ApiKeyVerifier
+from axolotl_server.access.fetcher import HttpFetcher
+from axolotl_server.access.gate import (
     CLOCK_SKEW_SECONDS,
     MAX_CACHED_TOKENS,
     BearerGate,
@@ -18,6 +17,7 @@ from axolotl_server.authentication.gate import (
     TokenCache,
     metadata_url,
 )
+from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.settings.authentication import AuthSettings
 
 Ping: TypeAlias = Callable[[], Awaitable[None]]
@@ -96,7 +96,7 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
 
 
 def _introspection(settings: AuthSettings) -> MadeVerifier:
-    from axolotl_server.authentication.introspection import MAX_RUNNING, IntrospectionVerifier
+    from axolotl_server.access.introspection import MAX_RUNNING, IntrospectionVerifier
 
     fetcher = HttpFetcher(settings.timeout_seconds, max_connections=MAX_RUNNING)
     verifier = IntrospectionVerifier(settings, fetcher)
@@ -104,12 +104,12 @@ def _introspection(settings: AuthSettings) -> MadeVerifier:
 
 
 def _signatures(settings: AuthSettings) -> MadeVerifier:
-    from axolotl_server.authentication.jwt_verifier import JwtVerifier, SharedSecret
+    from axolotl_server.access.jwt_verifier import JwtVerifier, SharedSecret
 
     if settings.hmac_secret is not None:
         secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
         return MadeVerifier(JwtVerifier(settings, {settings.issuers[0]: secret}))
-    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileKeys, KeySet, UrlKeys
+    from axolotl_server.access.issuer_keys import DiscoveredKeys, FileKeys, KeySet, UrlKeys
 
     ages = _KEYS_CACHE_SECONDS, settings.jwks_refresh_seconds
     if settings.jwks is not None and "://" not in settings.jwks:

@@ -1,1 +1,0 @@
-"""Authentication over HTTP: verification of bearer tokens, challenges, and metadata for clients."""

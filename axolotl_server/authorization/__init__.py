@@ -1,1 +1,0 @@
-"""Access control: rules, the guard in front of methods, decisions."""
