@@ -34,7 +34,7 @@ from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings, TelemetrySettings
 
 if TYPE_CHECKING:
-    from axolotl_server.asgi.http import IAuthenticator
+    from axolotl_server.http.asgi import IAuthenticator
     from axolotl_server.observation.observation import Observation
 
 _CLOSING_SECONDS = 3.0

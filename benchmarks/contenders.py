@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Literal
 
-from benchmarks.errors import NotInstalled
+from benchmarks.environments import interpreter
 
 Transport = Literal["stateless", "session", "stdio"]
 Tools = Literal["add", "thousand", "ten_thousand", "slow", "busy", "sized", "stream"]
@@ -27,17 +26,21 @@ class Launch:
 
 @dataclass(frozen=True)
 class Contender:
-    """A framework: the package it needs and the command that starts its server."""
+    """A framework: the packages of its environment and the arguments that start its server."""
 
     name: str
-    module: str
     distribution: str
-    command: Callable[[Launch], Sequence[str]]
+    packages: tuple[str, ...]
+    arguments: Callable[[Launch], Sequence[str]]
 
-    def require(self) -> None:
-        """Raise NotInstalled if the package is missing."""
-        if find_spec(self.module) is None:
-            raise NotInstalled("not installed")
+    @property
+    def python(self) -> str:
+        """Return the interpreter of its environment. Raises NotInstalled if there is none."""
+        return interpreter(self.name, *self.packages)
+
+    def command(self, launch: Launch) -> list[str]:
+        """Return the command that starts the server. Raises NotInstalled if packages are missing."""
+        return [self.python, *self.arguments(launch)]
 
     def version(self) -> str | None:
         """Return the installed version, or None."""
@@ -64,8 +67,9 @@ def _peer(module: str) -> Callable[[Launch], list[str]]:
     return command
 
 
-FLOOR = Contender("floor", "uvicorn", "uvicorn", _floor)
-AXOLOTL = Contender("axolotl", "axolotl_cli", "axolotl-mcp", _axolotl)
-MCP = Contender("mcp", "mcp", "mcp", _peer("mcp_peer"))
-FASTMCP = Contender("fastmcp", "fastmcp", "fastmcp", _peer("fastmcp_peer"))
+_STACK = ("uvloop", "httptools")
+FLOOR = Contender("floor", "uvicorn", ("uvicorn", "msgspec", *_STACK), _floor)
+AXOLOTL = Contender("axolotl", "axolotl-mcp", ("--requirement", "pyproject.toml"), _axolotl)
+MCP = Contender("mcp", "mcp", ("mcp", "uvicorn", *_STACK), _peer("mcp_peer"))
+FASTMCP = Contender("fastmcp", "fastmcp", ("fastmcp", "uvicorn", *_STACK), _peer("fastmcp_peer"))
 CONTENDERS = (FLOOR, AXOLOTL, MCP, FASTMCP)

@@ -38,7 +38,6 @@ def http_server(
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[HttpServer]:
     """Start the server of a contender and connect to it."""
-    contender.require()
     port = free_port()
     with listening(contender.command(Launch(transport, port, tools, tuned)), port, environment) as process:
         client = HttpClient(port, CONNECTIONS)

@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,12 +25,12 @@ Process = subprocess.Popen[bytes]
 def started(
     arguments: Sequence[str], *, pipes: bool = False, environment: Mapping[str, str] | None = None
 ) -> Iterator[Process]:
-    """Run the Python interpreter, with raw pipes for standard input and output if requested."""
+    """Run a command, with raw pipes for standard input and output if requested."""
     variables = {**os.environ, **(environment or {})}
     wire = subprocess.PIPE if pipes else subprocess.DEVNULL
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [sys.executable, *arguments], cwd=_ROOT, env=variables, stdin=wire, stdout=wire, stderr=errors, bufsize=0
+            list(arguments), cwd=_ROOT, env=variables, stdin=wire, stdout=wire, stderr=errors, bufsize=0
         )
         try:
             yield process
@@ -61,7 +60,7 @@ def free_port() -> int:
 
 
 def finished(arguments: Sequence[str]) -> bytes:
-    """Run the Python interpreter to completion and return its output.
+    """Run a command to completion and return its output.
 
     Raises BenchmarkError if it fails or takes too long.
     """

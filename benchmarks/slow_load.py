@@ -22,7 +22,6 @@ def slow_calls(contender: Contender) -> Callable[[Scale], AbstractContextManager
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        contender.require()
         port = free_port()
         with listening(contender.command(Launch("stateless", port, "slow", tuned=True)), port):
             asyncio.run(_answer_seconds(port, "quick"))

@@ -20,7 +20,6 @@ class StdioServer:
 @contextmanager
 def stdio_server(contender: Contender) -> Iterator[StdioServer]:
     """Start the server of a contender and perform the handshake."""
-    contender.require()
     with started(contender.command(Launch("stdio")), pipes=True) as process:
         client = StdioClient(process)
         client.initialize()

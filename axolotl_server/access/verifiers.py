@@ -17,7 +17,7 @@ from axolotl_server.access.gate import (
     TokenCache,
     metadata_url,
 )
-from axolotl_server.asgi.client_address import ClientAddresses
+from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.settings.authentication import AuthSettings
 
 Ping: TypeAlias = Callable[[], Awaitable[None]]

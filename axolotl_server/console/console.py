@@ -9,9 +9,9 @@ from urllib.parse import quote, urlsplit
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.wire import encode
-from axolotl_server.asgi.event_stream import EventStream
-from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.console.journal import CallObserver, CallRecord, Journal
+from axolotl_server.http.asgi import HttpRefusal
+from axolotl_server.http.event_stream import EventStream
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import is_loopback
 

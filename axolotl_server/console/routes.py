@@ -10,8 +10,11 @@ from urllib.parse import parse_qsl
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
-from axolotl_server.asgi.event_stream import EventStream, KeepAlive
-from axolotl_server.asgi.http import (
+from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
+from axolotl_server.console.description import describe_activity, describe_principal, describe_server
+from axolotl_server.console.task_list import TaskList
+from axolotl_server.host import ServerHost
+from axolotl_server.http.asgi import (
     HttpRefusal,
     IAuthenticator,
     Receive,
@@ -22,10 +25,7 @@ from axolotl_server.asgi.http import (
     send_json,
     until_client_leaves,
 )
-from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
-from axolotl_server.console.description import describe_activity, describe_principal, describe_server
-from axolotl_server.console.task_list import TaskList
-from axolotl_server.host import ServerHost
+from axolotl_server.http.event_stream import EventStream, KeepAlive
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.urls import is_loopback
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.task_engine import ITaskEngine, TaskRecord, TasksUnavailable
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http.asgi import HttpRefusal
 
 if TYPE_CHECKING:
     from axolotl_server.audit.decisions import DecisionLog

@@ -5,7 +5,7 @@ from collections import deque
 from time import monotonic
 from typing import Final
 
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.messages.fair_share import Share
 
 MAX_LAG_SECONDS: Final = 0.08

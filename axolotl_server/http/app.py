@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
-from axolotl_server.asgi.client_address import ClientAddresses
-from axolotl_server.asgi.event_stream import EventStream, KeepAlive
-from axolotl_server.asgi.http import (
+from axolotl_server.eras.era import HANDSHAKE_VERSIONS
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.admission import Admission
+from axolotl_server.http.asgi import (
     LARGE_BODY_BYTES,
     AsgiRequest,
     BodyBudget,
@@ -28,9 +29,8 @@ from axolotl_server.asgi.http import (
     send_refusal,
     until_client_leaves,
 )
-from axolotl_server.eras.era import HANDSHAKE_VERSIONS
-from axolotl_server.handler import DefaultHandler
-from axolotl_server.http.admission import Admission
+from axolotl_server.http.client_address import ClientAddresses
+from axolotl_server.http.event_stream import EventStream, KeepAlive
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.http.http_exchange import ExchangeContext, HttpExchange
 from axolotl_server.messages.connection import MayHear

@@ -4,11 +4,11 @@ import ssl
 from pathlib import Path
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.asgi.client_address import ClientAddresses
-from axolotl_server.asgi.http import IAuthenticator, Route, Routing
 from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes, make_health
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.asgi import IAuthenticator, Route, Routing
+from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.cross_origin import CrossOriginApp
 from axolotl_server.settings.transports import METRICS_PATH, HttpSettings
 from axolotl_server.urls import is_loopback

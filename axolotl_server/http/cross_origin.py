@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from axolotl_server.asgi.http import Headers, HttpRefusal, Message, Receive, Scope, Send, send_empty, send_refusal
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.asgi import Headers, HttpRefusal, Message, Receive, Scope, Send, send_empty, send_refusal
 
 _ALLOW_ORIGIN: Final = b"access-control-allow-origin"
 _EXPOSED: Final = (b"access-control-expose-headers", b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.settings.transports import HttpSettings
 from axolotl_server.urls import hosts_of
 

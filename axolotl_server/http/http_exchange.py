@@ -10,9 +10,9 @@ from axolotl_core.errors import InvalidRequest
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.asgi.client_address import ClientAddresses
-from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive
-from axolotl_server.asgi.http import Headers, HttpRefusal, IAuthenticator, IPostedRequest, send_empty, send_json
+from axolotl_server.http.asgi import Headers, HttpRefusal, IAuthenticator, IPostedRequest, send_empty, send_json
+from axolotl_server.http.client_address import ClientAddresses
+from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.http.header_checks import accepts
 from axolotl_server.messages.connection import Connection, IStoppable
 from axolotl_server.messages.fair_share import Share, share_of

@@ -10,9 +10,8 @@ from urllib.parse import parse_qs
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.asgi.client_address import ClientAddresses
-from axolotl_server.asgi.event_stream import EventStream, KeepAlive, endpoint
-from axolotl_server.asgi.http import (
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.asgi import (
     LARGE_BODY_BYTES,
     BodyBudget,
     HttpRefusal,
@@ -24,7 +23,8 @@ from axolotl_server.asgi.http import (
     send_empty,
     until_client_leaves,
 )
-from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.client_address import ClientAddresses
+from axolotl_server.http.event_stream import EventStream, KeepAlive, endpoint
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.messages.fair_share import share_of
 from axolotl_server.messages.flow_control import MAX_WAITING

@@ -6,8 +6,8 @@ from typing import Final
 
 from uvicorn.server import ServerState
 
-from axolotl_server.asgi.http import Headers, HttpRefusal
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.asgi import Headers, HttpRefusal
 from axolotl_server.http_server.known_heads import KnownHeads
 from axolotl_server.messages.fair_share import Share, share_of_address
 

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.http_requests import (
     HttpRequest,

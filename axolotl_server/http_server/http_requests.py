@@ -14,7 +14,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.asgi.http import HttpRefusal, send_json
+from axolotl_server.http.asgi import HttpRefusal, send_json
 from axolotl_server.messages.replies import hide_internal
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from axolotl_server.asgi.http import HttpRefusal, Receive, Scope, Send
+from axolotl_server.http.asgi import HttpRefusal, Receive, Scope, Send
 from axolotl_server.observation.metrics import BUCKETS, METRICS, Histogram, Metric, MetricValues, Reading, Series
 
 _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from axolotl_core.sessions import IEventStore, StoredEvent
-from axolotl_server.asgi.event_stream import EventStream, event, priming
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http.asgi import HttpRefusal
+from axolotl_server.http.event_stream import EventStream, event, priming
 
 _log = logging.getLogger("axolotl")
 

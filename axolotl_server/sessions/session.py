@@ -10,8 +10,8 @@ from typing import Protocol, TypeAlias
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import encode
 from axolotl_core.sessions import IEventStore, hide_session_id
-from axolotl_server.asgi.event_stream import EventStream, priming, retry
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http.asgi import HttpRefusal
+from axolotl_server.http.event_stream import EventStream, priming, retry
 from axolotl_server.messages.connection import Audience, Connection, MayHear
 from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog, is_droppable

@@ -15,9 +15,9 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
-from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.configuration.secret_files import is_trusted
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.messages.connection import MayHear
 from axolotl_server.messages.fair_share import Share, is_used_up
 from axolotl_server.sessions.event_archive import parse_event_id, unknown_event

@@ -19,9 +19,9 @@ from axolotl_core.sessions import (
     SessionRecord,
     SessionStoreError,
 )
-from axolotl_server.asgi.event_stream import EventStream
-from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.asgi import HttpRefusal
+from axolotl_server.http.event_stream import EventStream
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.connection import Audience, Forwarded, MayHear
 from axolotl_server.messages.fair_share import Share

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from axolotl_core.sessions import StoredEvent
-from axolotl_server.asgi.event_stream import EventStream, priming, retry
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http.asgi import HttpRefusal
+from axolotl_server.http.event_stream import EventStream, priming, retry
 from axolotl_server.sessions.event_archive import STREAM_END, Archive, EventPlace, parse_event_id, unknown_event
 
 _ANSWER_SECONDS: Final = 1.0

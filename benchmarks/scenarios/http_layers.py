@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -17,6 +18,8 @@ from benchmarks.model import Comparison, Measure, Metric, Scale, Scenario, Serie
 
 NAME = "http layers"
 _PLAIN = "plain"
+_EXTRAS = ("--extra", "auth", "--extra", "metrics", "--extra", "otel")
+_EXTENDED = replace(AXOLOTL, name="axolotl-extended", packages=(*AXOLOTL.packages, *_EXTRAS))
 _CALLS = 3000
 _RESOURCE = "http://127.0.0.1/mcp"
 _ISSUER = "https://issuer.example"
@@ -55,7 +58,7 @@ def _served(settings: Callable[[Path], Settings]) -> Callable[[Scale], AbstractC
             values = settings(Path(directory))
             headers = {"Authorization": f"Bearer {_token()}"} if "AUTH__RESOURCE" in values else {}
             environment = {f"AXOLOTL_{name}": _text(value) for name, value in values.items()}
-            with stateless_calls(AXOLOTL, _CALLS, environment=environment, headers=headers)(scale) as measure:
+            with stateless_calls(_EXTENDED, _CALLS, environment=environment, headers=headers)(scale) as measure:
                 yield measure
 
     return opened

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -26,7 +27,7 @@ _IGNORED = "__pycache__/\n*.py[cod]\n*.egg-info/\nbuild/\ndist/\n.venv/\n.mypy_c
 _ARGUMENTS = {"keyword": _KEYWORD, "root_paths": ["."], "max_results": 1000}
 _PARAMS = {"name": "keyword_search", "arguments": _ARGUMENTS}
 _CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": _PARAMS}).encode() + b"\n"
-_SERVE = ("-m", "axolotl_cli", "serve", "axolotl_examples.keyword_search:Container")
+_SERVE = (sys.executable, "-m", "axolotl_cli", "serve", "axolotl_examples.keyword_search:Container")
 
 
 def _plant(root: Path, files: int) -> None:

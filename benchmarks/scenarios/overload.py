@@ -5,6 +5,7 @@ of a closed loop with eight connections. Then an open-loop client sends requests
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -34,7 +35,6 @@ _KEPT = {2: 0.9, 8: 0.6}
 def _overloaded(contender: Contender, load: int) -> Callable[[Scale], AbstractContextManager[Measure]]:
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        contender.require()
         port = free_port()
         seconds = _SECONDS if scale.share == 1 else _QUICK_SECONDS
         with listening(contender.command(Launch("stateless", port, "busy", tuned=True)), port) as process:
@@ -74,7 +74,7 @@ def _successes_per_cpu(outcome: Outcome) -> float:
 
 
 def _client(pid: int, port: int, rate: float, seconds: float) -> Outcome:
-    arguments = ["-m", "benchmarks.open_loop", str(pid), str(port), str(rate), str(seconds)]
+    arguments = [sys.executable, "-m", "benchmarks.open_loop", str(pid), str(port), str(rate), str(seconds)]
     return Outcome(**json.loads(finished(arguments)))
 
 

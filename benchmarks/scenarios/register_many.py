@@ -12,11 +12,10 @@ NAME = "register 1000 tools"
 
 def _registers(contender: Contender, module: str) -> Callable[[Scale], AbstractContextManager[Measure]]:
     def measure() -> Sample:
-        return {"cpu": float(finished(["-m", f"benchmarks.registration.{module}"])) * 1e3}
+        return {"cpu": float(finished([contender.python, "-m", f"benchmarks.registration.{module}"])) * 1e3}
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        contender.require()
         yield measure
 
     return opened

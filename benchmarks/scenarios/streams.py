@@ -46,7 +46,6 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 def _idle(contender: Contender) -> Callable[[Scale], AbstractContextManager[Measure]]:
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        contender.require()
         tools: Tools = "stream" if contender is FLOOR else "add"
         most = _MCP_STREAMS if contender is MCP else _STREAMS
         count = most if scale.share == 1 else _QUICK_STREAMS

@@ -156,7 +156,7 @@ SCENARIO = Scenario(
             "rate",
             "tasks per second",
             "1/s",
-            {"sqlite": Comparison("goal", at_least=4.0), "postgres": Comparison("goal", at_least=1.0)},
+            {"sqlite": Comparison("goal", at_least=2.0), "postgres": Comparison("goal", at_least=1.0)},
         ),
         Metric(
             "begin",

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, SchemaTool, ToolContext
 from axolotl_core.protocol.wire import notification
-from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive
+from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.messages.flow_control import MAX_WAITING, MAX_WAITING_BYTES, Backlog, is_droppable
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored

@@ -14,7 +14,7 @@ import pytest
 
 from axolotl_core import tool
 from axolotl_server import ServerHost
-from axolotl_server.asgi.http import BodyBudget, Message, read_body
+from axolotl_server.http.asgi import BodyBudget, Message, read_body
 from axolotl_server.http_server.connections import WRITE_TIMEOUT_SECONDS, StallCheck
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings

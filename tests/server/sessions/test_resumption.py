@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from axolotl_core import ITokenVerifier, Principal, SchemaTool
 from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_server.asgi.event_stream import EventStream, KeepAlive
+from axolotl_server.http.event_stream import EventStream, KeepAlive
 from axolotl_server.sessions.session import Session
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client

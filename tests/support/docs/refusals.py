@@ -10,7 +10,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VER
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
 from axolotl_server import HttpApp, ServerHost, make_app
-from axolotl_server.asgi.http import Message, Scope
+from axolotl_server.http.asgi import Message, Scope
 from tests.support.docs.tables import table
 
 _HOST: Final = "mcp.example.com"

@@ -4,7 +4,7 @@ import asyncio
 from math import inf
 from typing import Final, Protocol
 
-from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Send
+from axolotl_server.http.asgi import EVENT_STREAM_HEADERS, Headers, Send
 from axolotl_server.messages.flow_control import Backlog, is_droppable
 
 KEEP_ALIVE: Final = b": keep-alive\n"
