@@ -15,11 +15,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 from axolotl_cli.exit import grace_seconds, hurry, note_stuck_tasks, start_exit_timer
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.target import ChosenTarget
-from axolotl_server.configuration.loading import load_with_origins
+from axolotl_server.execution.closing import CLOSE_SECONDS
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.role_resolution import resolve_settings
-from axolotl_server.lifecycle.closing import CLOSE_SECONDS
+from axolotl_server.settings.loading import load_with_origins
 from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")

@@ -9,12 +9,12 @@ import msgspec
 
 from axolotl_cli.options import FileOptions
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.configuration.environment import EnvFile, read_env_file
-from axolotl_server.configuration.loading import load_settings
-from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
+from axolotl_server.settings.environment import EnvFile, read_env_file
+from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file
 
 STARTER: Final = "axolotl_examples.starter:Container"
 """The container with example tools."""

@@ -2,7 +2,7 @@
 
 from axolotl_core.arguments import NoArguments
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.content import (
     Annotations,
     AppLink,
@@ -41,7 +41,7 @@ from axolotl_core.features.completion import Completion
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.health import HealthStatus, IHealthCheck
-from axolotl_core.layers import ILayer, Invoke, Layer, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke, Layer
 from axolotl_core.names import INameRule
 from axolotl_core.policies.access import Decision, IAuthorizer, ITokenVerifier, decision_behind
 from axolotl_core.policies.audit import AuditRecord, IAuditSink, Sensitive
@@ -109,11 +109,13 @@ __all__ = [
     "BlobResource",
     "Breaker",
     "CacheHint",
+    "Call",
     "CancelReason",
     "CancellationToken",
     "Completion",
     "ConfigurationError",
     "ContentBlock",
+    "Context",
     "Decision",
     "Declined",
     "EmbeddedResource",
@@ -201,9 +203,7 @@ __all__ = [
     "TextResource",
     "Titles",
     "ToolAnnotations",
-    "ToolCall",
     "ToolCancelled",
-    "ToolContext",
     "ToolError",
     "ToolNotFound",
     "ToolOutcome",

@@ -5,10 +5,10 @@ from abc import ABC
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.errors import ConfigurationError
 
-ExtensionMethod: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Awaitable[Mapping[str, Any]]]
+ExtensionMethod: TypeAlias = Callable[[Mapping[str, Any], Context], Awaitable[Mapping[str, Any]]]
 """Answers a request: takes its parameters and returns its result."""
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"

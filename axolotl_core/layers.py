@@ -1,4 +1,4 @@
-"""`ILayer`, `Layer`, `Invoke`, `ToolCall`, and the functions that compose layers around a feature."""
+"""`ILayer`, `Layer`, `Invoke`, `Call`, and the functions that compose layers around a feature."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -7,7 +7,7 @@ from inspect import isroutine
 from typing import Any, Protocol, TypeAlias
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.features.spec import FeatureSpec
 
 _log = logging.getLogger("axolotl")
@@ -24,12 +24,12 @@ class ITask(Protocol):
 class IOverseer(Protocol):
     """Watches calls that were stopped."""
 
-    def stopped(self, call: "ToolCall") -> None:
+    def stopped(self, call: "Call") -> None:
         """Make sure that the caller is answered in time, even if the code does not end."""
         ...
 
 
-class ToolCall(ToolContext, eq=False, kw_only=True):
+class Call(Context, eq=False, kw_only=True):
     """A call as layers see it: the context, and state that only the framework needs."""
 
     spec: FeatureSpec
@@ -46,7 +46,7 @@ class ToolCall(ToolContext, eq=False, kw_only=True):
     """The exception that ended the call."""
     abandoned: bool = False
     """Whether the caller was answered although the code is still running."""
-    extend: "Callable[[ToolCall], object] | None" = None
+    extend: "Callable[[Call], object] | None" = None
     """Extends the deadline, if progress does that."""
     queued_seconds: float = 0.0
     """How long the call waited in a queue."""
@@ -93,7 +93,7 @@ class ToolCall(ToolContext, eq=False, kw_only=True):
                 _log.exception("a layer failed to handle an abandoned call")
 
 
-Invoke: TypeAlias = Callable[[ToolCall], Awaitable[Any]]
+Invoke: TypeAlias = Callable[[Call], Awaitable[Any]]
 """Runs a call and returns its output."""
 
 
@@ -134,9 +134,9 @@ def fold(layers: Sequence[Layer], spec: FeatureSpec, innermost: Invoke) -> tuple
 
 def run_in_place(spec: FeatureSpec) -> Invoke:
     """Run features directly on the event loop, in the task of their call."""
-    execute: Callable[[Any, ToolCall], Awaitable[Any]] = spec.feature.execute
+    execute: Callable[[Any, Call], Awaitable[Any]] = spec.feature.execute
 
-    def invoke(call: ToolCall) -> Awaitable[Any]:
+    def invoke(call: Call) -> Awaitable[Any]:
         return execute(call.arguments, call)
 
     return invoke

@@ -9,7 +9,7 @@ import msgspec
 from pydantic import BaseModel
 
 from axolotl_core.arguments import check_textual
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import label_of
@@ -73,14 +73,14 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
             refuse_missing_arguments(cls, IPrompt, "arguments", "Arguments")
 
     @abstractmethod
-    def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput | Awaitable[PromptOutput]:
+    def render(self, arguments: ArgumentsT, context: Context) -> PromptOutput | Awaitable[PromptOutput]:
         """Render the messages, in an `async def` or in a plain `def`, which runs in a worker thread.
 
         Raises:
             ToolError: to report a problem to the caller. Any other exception is logged and hidden.
         """
 
-    async def execute(self, arguments: Any, context: ToolContext) -> PromptResult:
+    async def execute(self, arguments: Any, context: Context) -> PromptResult:
         """Render the prompt and normalize the output."""
         rendering: Any = self.render(arguments, context)
         return prompt_result(check_awaited(self, await rendering))
@@ -155,11 +155,11 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
         method.completers = self.completers_for(instance)
         return method
 
-    async def render(self, arguments: dict[str, Any], context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: dict[str, Any], context: Context) -> PromptOutput:
         output: PromptOutput = await CompletableFunction.execute(self, arguments, context)
         return output
 
-    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> PromptResult:
+    async def execute(self, arguments: dict[str, Any], context: Context) -> PromptResult:
         return prompt_result(check_awaited(self, await self.render(arguments, context)))
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from dependency_injector import providers
 
 from axolotl_core.calls.cancellation import CancellationToken
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.calls.scope import current_call
 from axolotl_core.protocol.identity import Principal
 
@@ -26,7 +26,7 @@ def _cancellation() -> CancellationToken:
     return current_call().cancellation
 
 
-call_context: Final[providers.Callable[ToolContext]] = providers.Callable(current_call)
+call_context: Final[providers.Callable[Context]] = providers.Callable(current_call)
 """The call."""
 call_principal: Final[providers.Callable[Principal]] = providers.Callable(_principal)
 """The principal of the call."""

@@ -26,13 +26,13 @@ from axolotl_core.protocol.messages import (
 )
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.calls.feature_method import InFlight
-from axolotl_server.eras.era import Eras, IEra
-from axolotl_server.messages.connection import Connection, Forwarded, IExchange, IObserver, IRunning, IStoppable
-from axolotl_server.messages.fair_share import Share
-from axolotl_server.messages.params import CancelledParams, read_params
-from axolotl_server.messages.replies import error_reply, frame, hide_internal
-from axolotl_server.messages.request import Request
-from axolotl_server.methods.subscriptions import Subscriptions
+from axolotl_server.protocol.connection import Connection, Forwarded, IExchange, IObserver, IRunning, IStoppable
+from axolotl_server.protocol.eras.era import Eras, IEra
+from axolotl_server.protocol.fair_share import Share
+from axolotl_server.protocol.params import CancelledParams, read_params
+from axolotl_server.protocol.replies import error_reply, frame, hide_internal
+from axolotl_server.protocol.request import Request
+from axolotl_server.protocol.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from axolotl_server.access.guard import StreamGuard

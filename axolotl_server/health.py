@@ -12,10 +12,10 @@ from axolotl_core.errors import AxolotlError, Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
 from axolotl_core.protocol.wire import encode
 from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.execution.stop_signal import StopSignal
+from axolotl_server.execution.time_limit import CodeExited, NoAnswer, answer_within
+from axolotl_server.execution.watchdog import Watchdog
 from axolotl_server.http.asgi import JSON, HttpRefusal, Receive, Route, Scope, Send, ServeRoute
-from axolotl_server.lifecycle.stop_signal import StopSignal
-from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
-from axolotl_server.lifecycle.watchdog import Watchdog
 from axolotl_server.settings.transports import HEALTH_PATH, LIVE_PATH, READY_PATH, STARTUP_PATH, HealthSettings
 
 if TYPE_CHECKING:

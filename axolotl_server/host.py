@@ -17,21 +17,21 @@ from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
 from axolotl_server.calls.binding import Binding
-from axolotl_server.configuration.loading import LoadedSettings, load_with_origins
-from axolotl_server.configuration.settings_file import FileSettings
+from axolotl_server.execution.closing import CLOSE_SECONDS, close_resources
+from axolotl_server.execution.log import contain_log_failures
+from axolotl_server.execution.stop_signal import StopSignal
+from axolotl_server.execution.watchdog import STALL_SECONDS, Watchdog
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
 from axolotl_server.hosting.role_mistakes import misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_roles, resolve_settings
 from axolotl_server.hosting.roles import Roles
-from axolotl_server.lifecycle.closing import CLOSE_SECONDS, close_resources
-from axolotl_server.lifecycle.log import contain_log_failures
-from axolotl_server.lifecycle.stop_signal import StopSignal
-from axolotl_server.lifecycle.watchdog import STALL_SECONDS, Watchdog
-from axolotl_server.methods.subscriptions import Listable, Subscriptions
+from axolotl_server.protocol.subscriptions import Listable, Subscriptions
+from axolotl_server.settings.loading import LoadedSettings, load_with_origins
 from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings, TelemetrySettings
+from axolotl_server.settings.settings_file import FileSettings
 
 if TYPE_CHECKING:
     from axolotl_server.http.asgi import IAuthenticator

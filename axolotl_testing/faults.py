@@ -9,7 +9,7 @@ from dependency_injector import containers, providers
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.names import did_you_mean
 from axolotl_core.policies.quota import IQuotaStore, QuotaStoreError
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
@@ -17,7 +17,7 @@ from axolotl_core.sessions import IEventStore
 from axolotl_testing.findings import indented
 
 StoreName: TypeAlias = Literal["quotas", "results", "events"]
-_Act: TypeAlias = "Callable[[InjectedFault, ToolCall, Invoke], Awaitable[Any]]"
+_Act: TypeAlias = "Callable[[InjectedFault, Call, Invoke], Awaitable[Any]]"
 
 _STORES: Final[dict[str, tuple[str, type[Any], type[Exception]]]] = {
     "quotas": ("quota_store", IQuotaStore, QuotaStoreError),
@@ -62,7 +62,7 @@ class Faults:
     def slow(self, tool: str, seconds: float, *, times: int | None = None) -> None:
         """Wait before the code of a tool runs."""
 
-        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+        async def act(fault: InjectedFault, call: Call, call_next: Invoke) -> Any:
             fault.used += 1
             await asyncio.sleep(seconds)
             return await call_next(call)
@@ -72,7 +72,7 @@ class Faults:
     def raises(self, tool: str, error: BaseException | type[BaseException], *, times: int | None = None) -> None:
         """Raise an exception instead of running the code of a tool."""
 
-        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+        async def act(fault: InjectedFault, call: Call, call_next: Invoke) -> Any:
             fault.used += 1
             raise error() if isinstance(error, type) else error.with_traceback(None)
 
@@ -81,7 +81,7 @@ class Faults:
     def expire_deadline(self, tool: str, *, times: int | None = None) -> None:
         """Let the deadline of a call pass when its code would start, without waiting for it."""
 
-        async def act(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+        async def act(fault: InjectedFault, call: Call, call_next: Invoke) -> Any:
             fault.used += 1
             call.stop(CancelReason.TIMEOUT)
             await asyncio.get_running_loop().create_future()
@@ -94,7 +94,7 @@ class Faults:
             hint = did_you_mean(store, _STORES, f"; there are {', '.join(_STORES)}")
             raise ValueError(f"There is no store {store!r}{hint}")
 
-        async def nothing(fault: InjectedFault, call: ToolCall, call_next: Invoke) -> Any:
+        async def nothing(fault: InjectedFault, call: Call, call_next: Invoke) -> Any:
             """A store is not used by the code of a call."""
 
         self._plan.stores[store] = InjectedFault(f"store_down({store!r})", "", nothing, None)
@@ -167,7 +167,7 @@ class _FaultLayer(ILayer):
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         self._plan.know(spec.name)
 
-        async def invoke(call: ToolCall) -> Any:
+        async def invoke(call: Call) -> Any:
             fault = self._plan.next_fault(spec.name)
             return await (call_next(call) if fault is None else fault.act(fault, call, call_next))
 

@@ -9,8 +9,8 @@ from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import did_you_mean
-from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file
 from axolotl_server.hosting.container_loading import load_container
+from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file
 
 ContainerSource: TypeAlias = containers.Container | Callable[[], containers.Container] | str
 """A container class, a function that makes a container, a target such as `pkg.module:Container`, or a container."""

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from axolotl_server.configuration.loading import load_settings
-from axolotl_server.configuration.settings_file import FileSettings
+from axolotl_server.settings.loading import load_settings
+from axolotl_server.settings.settings_file import FileSettings
 from axolotl_testing.project import DEFAULT_PROFILE, Project, SettingsSource
 
 _SHOWN_LINES: Final = 100

@@ -70,7 +70,7 @@ async def _over_memory(host: ServerHost, options: ClientOptions) -> AsyncIterato
 
 @asynccontextmanager
 async def _over_http(host: ServerHost, options: ClientOptions) -> AsyncIterator[Client]:
-    from axolotl_server.http_server.serve import serve_http
+    from axolotl_server.http.server.serve import serve_http
 
     principal, answer, capabilities, revision = options
     if principal != ANONYMOUS:

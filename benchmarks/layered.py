@@ -8,7 +8,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import FeatureSpec, ILayer, Invoke, ITool, Principal, ToolAnnotations, ToolCall, ToolContext
+from axolotl_core import Call, Context, FeatureSpec, ILayer, Invoke, ITool, Principal, ToolAnnotations
 from benchmarks.servers.functions import Sum
 
 CALLER = Principal("ada", "acme", frozenset({"payments"}), frozenset({"clerk"}))
@@ -31,14 +31,14 @@ class KeyedAdd(ITool[KeyedPair, Sum]):
     annotations = ToolAnnotations(read_only=True)
     suspends = False
 
-    async def execute(self, arguments: KeyedPair, context: ToolContext) -> Sum:
+    async def execute(self, arguments: KeyedPair, context: Context) -> Sum:
         return Sum(result=arguments.a + arguments.b)
 
 
 class ReportingAdd(KeyedAdd):
     """Adds two integers and reports progress once."""
 
-    async def execute(self, arguments: KeyedPair, context: ToolContext) -> Sum:
+    async def execute(self, arguments: KeyedPair, context: Context) -> Sum:
         context.report_progress(1, 1)
         return Sum(result=arguments.a + arguments.b)
 
@@ -48,7 +48,7 @@ class PassingLayer(ILayer):
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
 
-        async def passed(call: ToolCall) -> Any:
+        async def passed(call: Call) -> Any:
             return await call_next(call)
 
         return passed

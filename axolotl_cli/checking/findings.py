@@ -12,7 +12,7 @@ from axolotl_core.schema import resolve
 
 if TYPE_CHECKING:
     from axolotl_server.calls.binding import Binding
-    from axolotl_server.skills.published_skill import PublishedSkill
+    from axolotl_server.extensions.skills.published_skill import PublishedSkill
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _USUAL_NAME: Final = re.compile(r"[a-z0-9_.-]{1,40}")
@@ -48,8 +48,8 @@ def advice_about_stored_tasks(binding: "Binding[ToolSpec]") -> Iterator[Finding]
 
     Whether the code of a tool asks cannot be known without running it.
     """
+    from axolotl_server.extensions.tasks.task_runner import may_restart
     from axolotl_server.layers.approval import ApprovalLayer
-    from axolotl_server.tasks.task_runner import may_restart
 
     spec = binding.spec
     if spec.tool.task_support == "forbidden" or may_restart(spec.tool):

@@ -19,11 +19,11 @@ from axolotl_cli.serving.start_findings import settings_without_effect, specs_of
 from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import counts_in
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.configuration.loading import load_settings
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.role_mistakes import misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_settings
+from axolotl_server.settings.loading import load_settings
 
 
 class TrialStart:
@@ -87,7 +87,7 @@ def _check_what_starts_later(host: ServerHost) -> None:
 
         make_gate(settings.auth, host.roles.token_verifier)
     if settings.tasks.url is not None and host.roles.task_engine is None:
-        from axolotl_server.task_engines.assembly import database_maker
+        from axolotl_server.extensions.tasks.engines.assembly import database_maker
 
         database_maker(settings)
 

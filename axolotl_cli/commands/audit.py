@@ -110,7 +110,7 @@ def _settings(files: FileOptions) -> "ServerSettings":
 
 def _key(file: Path | None, settings: "ServerSettings") -> str | None:
     from axolotl_core.errors import ConfigurationError
-    from axolotl_server.configuration.secret_files import UnreadableFile, read_secret
+    from axolotl_server.settings.secret_files import UnreadableFile, read_secret
 
     if file is None:
         key = settings.audit.key

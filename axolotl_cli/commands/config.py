@@ -8,8 +8,8 @@ from axolotl_cli.options import AsJson, FileOptions, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.target import ChosenTarget
-    from axolotl_server.configuration.effective import EffectiveValue
     from axolotl_server.host import ServerHost
+    from axolotl_server.settings.effective import EffectiveValue
 
 config = typer.Typer(name="config", no_args_is_help=True, help="Show the effective settings and their schema.")
 
@@ -36,7 +36,7 @@ def show(
     """Show the effective value of every setting; secrets are masked."""
     from axolotl_cli.target import resolve_target
     from axolotl_cli.views.setting_values import unknown_variables_of
-    from axolotl_server.configuration.origins import DEFAULT
+    from axolotl_server.settings.origins import DEFAULT
 
     chosen = resolve_target(target, toolset, files=files, is_required=False)
     values = _values(chosen)
@@ -60,15 +60,15 @@ def show(
 def schema() -> None:
     """Print the JSON Schema of the settings file, for editors and your own checks."""
     from axolotl_cli.output import print_json
-    from axolotl_server.configuration.file_schema import file_schema
+    from axolotl_server.settings.file_schema import file_schema
 
     print_json(file_schema())
 
 
 def _values(target: "ChosenTarget") -> "list[EffectiveValue]":
     if not target.name:
-        from axolotl_server.configuration.effective import effective_values
-        from axolotl_server.configuration.loading import load_with_origins
+        from axolotl_server.settings.effective import effective_values
+        from axolotl_server.settings.loading import load_with_origins
 
         return list(effective_values(load_with_origins(flags=target.flags, file=target.file)))
     from axolotl_cli.runtime import with_host
@@ -82,7 +82,7 @@ def _values(target: "ChosenTarget") -> "list[EffectiveValue]":
 
 
 def _facts(target: "ChosenTarget") -> dict[str, Any]:
-    from axolotl_server.configuration.origins import file_name
+    from axolotl_server.settings.origins import file_name
 
     file, env_file = target.file, target.file.env_file
     return {

@@ -27,7 +27,7 @@ def prepare(files: FileOptions) -> None:
     Run it before the first start and after an update, as a database role that may create tables.
     """
     from axolotl_cli.runtime import run
-    from axolotl_server.task_engines.assembly import make_database
+    from axolotl_server.extensions.tasks.engines.assembly import make_database
 
     run(make_database(_loaded(files)).prepare())
     typer.echo("The store of tasks is ready.")
@@ -171,7 +171,7 @@ def _with_engine(settings: "ServerSettings", work: "Callable[[ITaskEngine], Awai
     from axolotl_cli.runtime import run
     from axolotl_core.errors import ConfigurationError
     from axolotl_core.task_engine import TasksUnavailable
-    from axolotl_server.task_engines.assembly import make_engine
+    from axolotl_server.extensions.tasks.engines.assembly import make_engine
 
     engine = make_engine(settings)
 

@@ -17,7 +17,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.http.assembly import prepare
-from axolotl_server.http_server.serve import serve_http
+from axolotl_server.http.server.serve import serve_http
 from axolotl_server.settings.server import ServerSettings
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import did_you_mean
-from axolotl_server.configuration.environment import unknown_variables
-from axolotl_server.configuration.loading import LoadedSettings
-from axolotl_server.configuration.origins import Keys, dotted
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.roles import Roles
+from axolotl_server.settings.environment import unknown_variables
+from axolotl_server.settings.loading import LoadedSettings
+from axolotl_server.settings.origins import Keys, dotted
 
 if TYPE_CHECKING:
     from axolotl_server.features.catalogue import Catalogue

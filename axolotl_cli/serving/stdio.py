@@ -20,8 +20,8 @@ from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_v
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.execution.closing import CLOSE_SECONDS
 from axolotl_server.host import ServerHost
-from axolotl_server.lifecycle.closing import CLOSE_SECONDS
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
 from axolotl_server.transports.stdio import DRAIN_SECONDS, serve_stdio
 

@@ -18,7 +18,7 @@ from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.http_server.fair_acceptor import ConnectionBoard
+from axolotl_server.http.server.fair_acceptor import ConnectionBoard
 
 _log: Final = logging.getLogger("axolotl")
 

@@ -14,9 +14,9 @@ from axolotl_cli.target import resolve_target
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import TasksUnavailable
+from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.worker_settings import for_lone_process
-from axolotl_server.tasks.task_service import TaskService
 
 _STOPPED_SECONDS: Final = 1.0
 _PROBE_SECONDS: Final = 5.0

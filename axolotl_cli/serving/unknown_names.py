@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import is_within_toolset, name_pattern, nearest
-from axolotl_server.configuration.origins import Keys
 from axolotl_server.hosting.roles import Roles
+from axolotl_server.settings.origins import Keys
 from axolotl_server.settings.server import ServerSettings
 
 _MAX_LISTED: Final = 10

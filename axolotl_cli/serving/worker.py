@@ -22,14 +22,14 @@ from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
 from axolotl_core.protocol.identity import Principal
+from axolotl_server.execution.closing import CLOSE_SECONDS
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http.asgi import PrincipalGate
-from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
-from axolotl_server.http_server.serve import serve_http
-from axolotl_server.lifecycle.closing import CLOSE_SECONDS
-from axolotl_server.methods.subscriptions import Listable
+from axolotl_server.http.server.fair_acceptor import BoardPlace, ConnectionBoard
+from axolotl_server.http.server.serve import serve_http
+from axolotl_server.protocol.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
 
 _log: Final = logging.getLogger("axolotl")

@@ -16,7 +16,7 @@ from axolotl_server.host import ServerHost
 from axolotl_server.observation.tracebacks import user_frames
 
 if TYPE_CHECKING:
-    from axolotl_server.console.journal import CallRecord
+    from axolotl_server.extensions.console.journal import CallRecord
 
 
 def describe_server(host: ServerHost, listener: socket.socket) -> dict[str, Any]:

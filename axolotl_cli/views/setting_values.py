@@ -14,10 +14,10 @@ from rich.text import Text
 from axolotl_cli.options import VARIABLES
 from axolotl_cli.output import show
 from axolotl_cli.text import number, one_line
-from axolotl_server.configuration.effective import EffectiveValue, effective_values, masked
-from axolotl_server.configuration.origins import DEFAULT, TOOL
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.calls import ToolOverrides
+from axolotl_server.settings.effective import EffectiveValue, effective_values, masked
+from axolotl_server.settings.origins import DEFAULT, TOOL
 from axolotl_server.settings.server import COMMON
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _text(value: Any) -> str:
 
 def unknown_variables_of(target: "ChosenTarget") -> list[str]:
     """Describe variables that begin with `AXOLOTL_` but set nothing, in the environment and in the `.env` file."""
-    from axolotl_server.configuration.environment import unknown_variables
+    from axolotl_server.settings.environment import unknown_variables
 
     file = target.file.env_file
     unknown = list(unknown_variables(os.environ, VARIABLES))

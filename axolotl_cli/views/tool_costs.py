@@ -11,8 +11,8 @@ from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
-from axolotl_server.eras.presentation import tool_definition
 from axolotl_server.host import ServerHost
+from axolotl_server.protocol.eras.presentation import tool_definition
 
 _BYTES_PER_TOKEN = 4
 

@@ -12,7 +12,7 @@ from axolotl_core.protocol.messages import LogLevel, TraceContext
 from axolotl_core.questions.question import Question
 
 if TYPE_CHECKING:
-    from axolotl_core.calls.context import ToolContext
+    from axolotl_core.calls.context import Context
     from axolotl_core.tools.tool import ITool
 
 AnswerT = TypeVar("AnswerT")
@@ -53,7 +53,7 @@ class ICaller(Protocol):
         return None
 
     async def ask(
-        self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
+        self, context: "Context", question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Ask the caller a question, and parse the answer with `read`.
 
@@ -63,11 +63,11 @@ class ICaller(Protocol):
         """
         raise MissingCapability("There is no caller to ask", question.requires)
 
-    async def recall(self, context: "ToolContext", key: str) -> KeptStep:
+    async def recall(self, context: "Context", key: str) -> KeptStep:
         """Return what earlier runs of this call know about a step."""
         return KeptStep(step_idempotency_key(token_hex(16), key))
 
-    async def keep(self, context: "ToolContext", key: str, value: bytes) -> None:
+    async def keep(self, context: "Context", key: str, value: bytes) -> None:
         """Store the result of a step, as JSON, for later runs of this call.
 
         Raises:
@@ -75,7 +75,7 @@ class ICaller(Protocol):
         """
         return
 
-    async def detach(self, context: "ToolContext") -> None:
+    async def detach(self, context: "Context") -> None:
         """Continue the call as a task, if it can become one. Raises Detached in that case."""
         return
 

@@ -1,4 +1,4 @@
-"""`ToolContext`, the call as its code sees it."""
+"""`Context`, the call as its code sees it."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 ValueT = TypeVar("ValueT")
 
 
-class ToolContext(msgspec.Struct, eq=False):
+class Context(msgspec.Struct, eq=False):
     """One call of a tool, prompt or resource, as its code sees it.
 
     It is a struct, because one is created for every call and structs are the cheapest objects.

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from axolotl_core.errors import ToolCancelled
 
 if TYPE_CHECKING:
-    from axolotl_core.calls.context import ToolContext
+    from axolotl_core.calls.context import Context
 
 Scoped: TypeAlias = Callable[[], Any]
 """Creates an object for one call, such as a `provider` of a container. A context manager is entered."""
 
-_current_call: Final[ContextVar["ToolContext"]] = ContextVar("axolotl_current_call")
+_current_call: Final[ContextVar["Context"]] = ContextVar("axolotl_current_call")
 
 
-def current_call() -> "ToolContext":
+def current_call() -> "Context":
     """Return the call that an object is being created for, for providers that need its principal or cancellation.
 
     Raises:
@@ -65,7 +65,7 @@ class CallScope:
         self._lock = Lock()
         self._closed = False
 
-    async def enter(self, factory: Scoped, context: "ToolContext") -> Any:
+    async def enter(self, factory: Scoped, context: "Context") -> Any:
         """Return the object that a factory creates for this call.
 
         Raises:
@@ -93,7 +93,7 @@ class CallScope:
                 await left
         return superseded.unwrap()
 
-    def open(self, factory: Scoped, context: "ToolContext") -> Any:
+    def open(self, factory: Scoped, context: "Context") -> Any:
         """Like `enter`, for code that cannot await.
 
         Raises:
@@ -123,12 +123,12 @@ class CallScope:
             last, self._entered = self._entered, []
         return tuple(reversed(last))
 
-    def _has(self, factory: Any, context: "ToolContext") -> bool:
+    def _has(self, factory: Any, context: "Context") -> bool:
         if self._closed or (context.cancelled and factory not in self._objects):
             raise _stopped()
         return factory in self._objects
 
-    def _keep(self, factory: Any, value: Any, entered: Entered | None, context: "ToolContext") -> _Superseded | None:
+    def _keep(self, factory: Any, value: Any, entered: Entered | None, context: "Context") -> _Superseded | None:
         with self._lock:
             if self._closed or context.cancelled:
                 return _Superseded(error=_stopped())
@@ -141,7 +141,7 @@ class CallScope:
 
 
 @contextmanager
-def _creating(context: "ToolContext") -> Iterator[None]:
+def _creating(context: "Context") -> Iterator[None]:
     token = _current_call.set(context)
     try:
         yield

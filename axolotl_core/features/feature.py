@@ -23,7 +23,7 @@ from pydantic import Field, Strict, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from axolotl_core.arguments import ParseArguments
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.errors import ConfigurationError, DefinitionError, OutputError
 from axolotl_core.features.attributes import (
     caller_place,
@@ -129,7 +129,7 @@ class IFeature(ABC):
         """Compile a parser from raw JSON to the arguments of `execute`."""
 
     @abstractmethod
-    def execute(self, arguments: Any, context: ToolContext) -> Any:
+    def execute(self, arguments: Any, context: Context) -> Any:
         """Run one call. A plain function becomes an asynchronous one, which runs in a worker thread."""
 
 

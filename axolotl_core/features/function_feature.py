@@ -35,7 +35,7 @@ from axolotl_core.arguments import (
     refuse_duplicates,
     unknown_argument,
 )
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import caller_place, similar
 from axolotl_core.features.feature import Execution, IFeature, type_hints
@@ -165,7 +165,7 @@ def _standalone(info: FieldInfo) -> Any:
     return Annotated[info.annotation, *info.metadata, field]
 
 
-async def buffer(stream: AsyncIterator[Any], context: ToolContext, declared: Any) -> Any:
+async def buffer(stream: AsyncIterator[Any], context: Context, declared: Any) -> Any:
     """Collect a stream. Strings are joined, if the type is `str`, or if it is Any and all items are strings."""
     items: list[Any] = []
     async for item in stream:
@@ -205,7 +205,7 @@ class Signature(msgspec.Struct, frozen=True):
         found = list(inspect.signature(function).parameters.values())[skip_first:]
         for parameter in found:
             _check(function, parameter, hints)
-        context = tuple(one.name for one in found if ToolContext in (hints[one.name], *get_args(hints[one.name])))
+        context = tuple(one.name for one in found if Context in (hints[one.name], *get_args(hints[one.name])))
         description, described = _documentation(inspect.cleandoc(function.__doc__ or ""))
         parameters = tuple(
             Parameter.of(one.name, hints[one.name], _default(one), described.get(one.name))
@@ -233,7 +233,7 @@ def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Ma
     if parameter.kind in _VARIADIC or parameter.kind is parameter.POSITIONAL_ONLY:
         problem = "each parameter must be passable by name"
     elif parameter.name not in hints:
-        context = f"for the context of the call, write {parameter.name}: ToolContext"
+        context = f"for the context of the call, write {parameter.name}: Context"
         problem = f"annotate the parameter; its schema is derived from its type ({context})"
     else:
         return
@@ -326,7 +326,7 @@ class FunctionFeature(IFeature, Generic[P, R]):
             )
         return parameters_parser(self.signature.parameters, strict=not coerce)
 
-    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+    async def execute(self, arguments: dict[str, Any], context: Context) -> Any:
         for name in self.signature.context_parameters:
             arguments[name] = context
         result: Any = self.function(**arguments)  # type: ignore[call-arg]

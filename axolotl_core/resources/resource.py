@@ -23,7 +23,7 @@ import msgspec
 from pydantic import BaseModel, Field
 
 from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import label_of
@@ -82,7 +82,7 @@ class _AnyResource(IFeature):
     cache: CacheHint | None = None
     """How long clients may cache the contents; None for the server's settings."""
 
-    def _contents(self, output: ResourceOutput, context: ToolContext) -> ResourceContents:
+    def _contents(self, output: ResourceOutput, context: Context) -> ResourceContents:
         try:
             return contents_of(output, context.uri, self.mime_type)
         except UNSENDABLE as error:
@@ -98,7 +98,7 @@ class IResource(_AnyResource):
     input_model = NoArguments
 
     @abstractmethod
-    def read(self, context: ToolContext) -> ResourceOutput:
+    def read(self, context: Context) -> ResourceOutput:
         """Return the contents: text, bytes, `TextResource`, `BlobResource`, a sequence of these, or any JSON value.
 
         Raises:
@@ -109,7 +109,7 @@ class IResource(_AnyResource):
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
         return lambda raw: None
 
-    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
         """Read the resource and normalize the output."""
         return self._contents(check_awaited(self, await self.read(context)), context)
 
@@ -133,7 +133,7 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
             refuse_missing_arguments(cls, IResourceTemplate, "variables", "Variables")
 
     @abstractmethod
-    def read(self, variables: VariablesT, context: ToolContext) -> ResourceOutput:
+    def read(self, variables: VariablesT, context: Context) -> ResourceOutput:
         """Return the contents of one resource, like `IResource.read`. `context.uri` is its URI.
 
         Raises:
@@ -141,7 +141,7 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
             ToolError: to report a problem to the caller. Any other exception is logged and hidden.
         """
 
-    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
         """Read the resource and normalize the output."""
         return self._contents(check_awaited(self, await self.read(arguments, context)), context)
 
@@ -300,10 +300,10 @@ class FunctionResource(CompletableFunction[P, R], IResource):
             return self
         return FunctionResource(self.uri, self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
 
-    async def read(self, context: ToolContext) -> ResourceOutput:
+    async def read(self, context: Context) -> ResourceOutput:
         return await _read(self, {}, context)
 
-    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
         return await IResource.execute(self, arguments, context)
 
 
@@ -324,10 +324,10 @@ class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict
         method.completers = self.completers_for(instance)
         return method
 
-    async def read(self, variables: dict[str, Any], context: ToolContext) -> ResourceOutput:
+    async def read(self, variables: dict[str, Any], context: Context) -> ResourceOutput:
         return await _read(self, variables, context)
 
-    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
         return await IResourceTemplate.execute(self, arguments, context)
 
 
@@ -362,7 +362,7 @@ def resources_of(instance: object) -> tuple[FunctionResource[..., Any] | Functio
     return tuple(one for one in found if isinstance(one, FunctionResource | FunctionResourceTemplate))
 
 
-async def _read(resource: CompletableFunction[..., Any], variables: dict[str, Any], context: ToolContext) -> Any:
+async def _read(resource: CompletableFunction[..., Any], variables: dict[str, Any], context: Context) -> Any:
     """Call the function, and join bytes that a generator yields."""
     output = await CompletableFunction.execute(resource, variables, context)
     if not resource.streams or isinstance(output, str):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pydantic_core
 
 from axolotl_core.arguments import LARGE_BYTES, ParseArguments, refusal, refuse_duplicates
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.errors import ConfigurationError, InvalidArguments
 from axolotl_core.features.feature import Execution
 from axolotl_core.schema import JsonSchema
@@ -79,7 +79,7 @@ class SchemaTool(ITool[dict[str, Any], Any]):
         except jsonschema_rs.ValidationError as error:
             raise refusal([_shortened(_describe(error, "arguments"))]) from None
 
-    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+    async def execute(self, arguments: dict[str, Any], context: Context) -> Any:
         result = self._handler(arguments)
         return await result if self.suspends else result
 

@@ -20,7 +20,7 @@ import msgspec
 from pydantic import BaseModel, TypeAdapter
 
 from axolotl_core.arguments import ParseArguments, model_parser
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError, DefinitionError
 from axolotl_core.features.attributes import caller_place, label_of, place_of_code
@@ -105,7 +105,7 @@ class ITool(IFeature, Generic[InputT, OutputT]):
             refuse_missing_arguments(cls, ITool, "input and output", "Input, Output")
 
     @abstractmethod
-    def execute(self, arguments: InputT, context: ToolContext) -> OutputT | Awaitable[OutputT]:
+    def execute(self, arguments: InputT, context: Context) -> OutputT | Awaitable[OutputT]:
         """Do the work and return the output, in an `async def` or in a plain `def`, which runs in a worker thread.
 
         Raises:
@@ -207,7 +207,7 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOption
     """Turn a function or method into a tool.
 
     An `async def` runs on the event loop. A plain `def` runs in a worker thread, unless `execution="loop"` is set. A
-    parameter annotated with `ToolContext` receives the context and is not an argument of the tool.
+    parameter annotated with `Context` receives the context and is not an argument of the tool.
 
     Raises:
         ConfigurationError: if a parameter cannot be passed by name, or an option does not exist.
@@ -251,12 +251,12 @@ class IStreamTool(ITool[InputT, list[ItemT]]):
             cls.output_model = buffered_type(declared)
 
     @abstractmethod
-    def stream(self, arguments: InputT, context: ToolContext) -> AsyncIterator[ItemT]:
+    def stream(self, arguments: InputT, context: Context) -> AsyncIterator[ItemT]:
         """Yield the pieces of the output.
 
         Raises:
             ToolError: to report a problem to the model. The pieces so far are dropped.
         """
 
-    async def execute(self, arguments: InputT, context: ToolContext) -> Any:
+    async def execute(self, arguments: InputT, context: Context) -> Any:
         return await buffer(self.stream(arguments, context), context, self.output_model)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 from axolotl_examples.dispatch.template_tools import TemplateTools
 
 
@@ -45,6 +45,6 @@ class DefineTool(ITool[Definition, str]):
     def __init__(self, tools: TemplateTools) -> None:
         self._tools = tools
 
-    async def execute(self, arguments: Definition, context: ToolContext) -> str:
+    async def execute(self, arguments: Definition, context: Context) -> str:
         placeholders = self._tools.define(arguments.name, arguments.description, arguments.text)
         return f"Tool {arguments.name} is ready; it takes {', '.join(placeholders) or 'no arguments'}."

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, ToolAnnotations
 from axolotl_examples.dispatch.template_tools import TemplateTools
 
 
@@ -23,6 +23,6 @@ class RemoveTool(ITool[Removal, str]):
     def __init__(self, tools: TemplateTools) -> None:
         self._tools = tools
 
-    async def execute(self, arguments: Removal, context: ToolContext) -> str:
+    async def execute(self, arguments: Removal, context: Context) -> str:
         self._tools.remove(arguments.name)
         return f"Tool {arguments.name} is removed."

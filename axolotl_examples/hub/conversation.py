@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from axolotl_core import ToolAnnotations, ToolContext, ToolError, tool
+from axolotl_core import Context, ToolAnnotations, ToolError, tool
 from axolotl_examples.hub.repository import IConversations
 from axolotl_examples.hub.responder import IResponder
 from axolotl_examples.hub.turn import Session, Turn
@@ -26,7 +26,7 @@ class Conversation:
         self._responder = responder
 
     @tool(title="Chat")
-    async def chat(self, session_name: SessionName, query: Query, context: ToolContext) -> AsyncIterator[str]:
+    async def chat(self, session_name: SessionName, query: Query, context: Context) -> AsyncIterator[str]:
         """Send a message to a session and get a reply. The first message creates the session."""
         session = Session(context.principal.identity, session_name)
         history = await self._conversations.turns(session)
@@ -38,7 +38,7 @@ class Conversation:
         await self._conversations.append(session, [message, reply])
 
     @tool(title="History", annotations=ToolAnnotations(read_only=True))
-    async def history(self, session_name: SessionName, context: ToolContext) -> list[Turn]:
+    async def history(self, session_name: SessionName, context: Context) -> list[Turn]:
         """List the turns of a session, oldest first."""
         turns = await self._conversations.turns(Session(context.principal.identity, session_name))
         if not turns:
@@ -46,7 +46,7 @@ class Conversation:
         return turns
 
     @tool(title="Forget", annotations=ToolAnnotations(destructive=True))
-    async def forget(self, session_name: SessionName, context: ToolContext) -> str:
+    async def forget(self, session_name: SessionName, context: Context) -> str:
         """Delete a session and its history."""
         count = await self._conversations.forget(Session(context.principal.identity, session_name))
         if not count:

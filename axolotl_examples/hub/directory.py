@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ToolAnnotations, ToolContext, ToolError, tool
+from axolotl_core import Context, ToolAnnotations, ToolError, tool
 
 Namespace = Annotated[str, Field(description="The namespace of the activation.", examples=["conversation"])]
 
@@ -21,13 +21,13 @@ class Directory:
     """Lists the methods that the caller may use; a registry would also contain those that are denied to the caller."""
 
     @tool(title="Activations", annotations=ToolAnnotations(read_only=True))
-    async def activations(self, context: ToolContext) -> list[str]:
+    async def activations(self, context: Context) -> list[str]:
         """List the namespaces of the hub."""
         namespaces = (mounted.name.partition(".")[0] for mounted in await context.visible_tools())
         return list(dict.fromkeys(namespaces))
 
     @tool(title="Methods", annotations=ToolAnnotations(read_only=True))
-    async def methods(self, namespace: Namespace, context: ToolContext) -> AsyncIterator[Method]:
+    async def methods(self, namespace: Namespace, context: Context) -> AsyncIterator[Method]:
         """Stream the methods of an activation."""
         prefix = f"{namespace}.".casefold()
         found = [mounted for mounted in await context.visible_tools() if mounted.name.casefold().startswith(prefix)]

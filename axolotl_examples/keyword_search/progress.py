@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from axolotl_core import ToolContext
+from axolotl_core import Context
 
 _RESERVED_SHARE: Final = 0.1
 _MAX_RESERVED_SECONDS: Final = 1.0
@@ -17,7 +17,7 @@ class OutOfTime(Exception):
 class Progress:
     """Counts steps, stops a search that is cancelled or runs out of time, and reports progress at intervals."""
 
-    def __init__(self, context: ToolContext, interval_seconds: float) -> None:
+    def __init__(self, context: Context, interval_seconds: float) -> None:
         self._context = context
         self._interval_seconds = interval_seconds
         self._due = time.monotonic() + interval_seconds

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 
-from axolotl_core import ToolContext
+from axolotl_core import Context
 from axolotl_examples.keyword_search.allowed_roots import SearchRoot
 from axolotl_examples.keyword_search.findings import Findings
 from axolotl_examples.keyword_search.ignore_rules import IgnoreFiles
@@ -25,7 +25,7 @@ class KeywordSearcher:
         self._reader = reader
         self._ignore_files = IgnoreFiles(reader)
 
-    def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: ToolContext) -> SearchReport:
+    def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: Context) -> SearchReport:
         """Find the keyword. Paths that cannot be read are listed in the report.
 
         If the time runs out, the report contains what was found until then. Raises `ToolError` if a pattern is invalid,
@@ -60,7 +60,7 @@ class KeywordSearcher:
                 if findings.truncated:
                     return
 
-    def _walk(self, query: KeywordQuery, tally: Tally, context: ToolContext) -> TreeWalk:
+    def _walk(self, query: KeywordQuery, tally: Tally, context: Context) -> TreeWalk:
         return TreeWalk(
             Selection(query.include, query.exclude),
             self._ignore_files if query.respect_ignore_files else None,

@@ -1,6 +1,6 @@
 """The keyword search tool."""
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, ToolAnnotations
 from axolotl_examples.keyword_search.allowed_roots import AllowedRoots
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
 from axolotl_examples.keyword_search.searcher import KeywordSearcher
@@ -25,5 +25,5 @@ class KeywordSearch(ITool[KeywordQuery, SearchReport]):
         self._allowed_roots = allowed_roots
         self._searcher = searcher
 
-    async def execute(self, arguments: KeywordQuery, context: ToolContext) -> SearchReport:
+    async def execute(self, arguments: KeywordQuery, context: Context) -> SearchReport:
         return self._searcher.search(arguments, self._allowed_roots.resolve(arguments.root_paths), context)

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from axolotl_core import FeatureSpec, ILayer, Invoke, ToolCall, ToolError
+from axolotl_core import Call, FeatureSpec, ILayer, Invoke, ToolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CallLogLayer(ILayer):
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
 
-        async def logged(call: ToolCall) -> Any:
+        async def logged(call: Call) -> Any:
             begin = time.perf_counter()
             outcome = "answered"
             try:
@@ -60,7 +60,7 @@ class CallLogLayer(ILayer):
         return logged
 
 
-def _outcome_of(error: BaseException, call: ToolCall) -> str:
+def _outcome_of(error: BaseException, call: Call) -> str:
     if call.cancel_reason is not None:
         return f"stopped ({call.cancel_reason})"
     return "refused" if isinstance(error, ToolError) else "failed"

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 
 
 class EchoInput(BaseModel):
@@ -15,5 +15,5 @@ class Echo(ITool[EchoInput, str]):
     name = "echo"
     description = "回显输入文本"
 
-    async def execute(self, arguments: EchoInput, context: ToolContext) -> str:
+    async def execute(self, arguments: EchoInput, context: Context) -> str:
         return arguments.text

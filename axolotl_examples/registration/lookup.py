@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolError
+from axolotl_core import Context, ITool, NoArguments, ToolError
 
 
 class ToolName(BaseModel):
@@ -21,7 +21,7 @@ class FindTool(ITool[ToolName, FoundTool]):
     name = "find_tool"
     description = "按名称查询工具"
 
-    async def execute(self, arguments: ToolName, context: ToolContext) -> FoundTool:
+    async def execute(self, arguments: ToolName, context: Context) -> FoundTool:
         name = arguments.name.casefold()
         tool = next((one for one in await context.visible_tools() if one.name.casefold() == name), None)
         if tool is None:
@@ -37,5 +37,5 @@ class ToolNames(ITool[NoArguments, list[str]]):
     name = "tool_names"
     description = "列出所有已注册工具的名称"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> list[str]:
+    async def execute(self, arguments: NoArguments, context: Context) -> list[str]:
         return [tool.name for tool in await context.visible_tools()]

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext, ToolError
+from axolotl_core import Context, ITool, ToolAnnotations, ToolError
 
 
 class Operation(StrEnum):
@@ -42,7 +42,7 @@ class Calculate(ITool[Calculation, Outcome]):
     description = "Add, subtract, multiply or divide two numbers, or raise one to the power of the other."
     annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
 
-    async def execute(self, arguments: Calculation, context: ToolContext) -> Outcome:
+    async def execute(self, arguments: Calculation, context: Context) -> Outcome:
         try:
             result = _OPERATIONS[arguments.operation](arguments.left, arguments.right)
         except ZeroDivisionError:

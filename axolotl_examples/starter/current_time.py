@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext, ToolError
+from axolotl_core import Context, ITool, ToolAnnotations, ToolError
 from axolotl_examples.starter.clock import IClock
 
 
@@ -34,7 +34,7 @@ class CurrentTime(ITool[Place, Moment]):
     def __init__(self, clock: IClock) -> None:
         self._clock = clock
 
-    async def execute(self, arguments: Place, context: ToolContext) -> Moment:
+    async def execute(self, arguments: Place, context: Context) -> Moment:
         now = self._clock.now().astimezone(_zone(arguments.timezone))
         return Moment(time=now, timezone=arguments.timezone, weekday=f"{now:%A}")
 

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, ToolAnnotations
 
 
 class EchoInput(BaseModel):
@@ -19,5 +19,5 @@ class Echo(ITool[EchoInput, str]):
     description = "Return a text unchanged, to check that the connection works."
     annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
 
-    async def execute(self, arguments: EchoInput, context: ToolContext) -> str:
+    async def execute(self, arguments: EchoInput, context: Context) -> str:
         return arguments.text

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, ToolAnnotations
 
 
 class TextInput(BaseModel):
@@ -31,7 +31,7 @@ class TextStatistics(ITool[TextInput, Statistics]):
     def __init__(self, words_per_minute: int) -> None:
         self._words_per_minute = words_per_minute
 
-    async def execute(self, arguments: TextInput, context: ToolContext) -> Statistics:
+    async def execute(self, arguments: TextInput, context: Context) -> Statistics:
         words = len(arguments.text.split())
         return Statistics(
             characters=len(arguments.text),

@@ -18,14 +18,14 @@ from axolotl_core.errors import (
     ToolNotFound,
 )
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.access.rules import DefaultAuthorizer
+from axolotl_server.execution.time_limit import answer_within
 from axolotl_server.features.completion import CompletionFeature
-from axolotl_server.lifecycle.time_limit import answer_within
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.policies import AuthorizationSettings
 
 _log = logging.getLogger("axolotl")
@@ -103,7 +103,7 @@ class Authorization(ILayer):
         if self.only_scopes and not subject_of(spec).feature.scopes:  # open to everyone
             return call_next
 
-        async def authorized(call: ToolCall) -> Any:
+        async def authorized(call: Call) -> Any:
             await self.admit(call)
             return await call_next(call)
 
@@ -143,7 +143,7 @@ class Authorization(ILayer):
             _raise_if_undecided(decisions[start:])
         return [decision.allowed is True for decision in decisions]
 
-    async def admit(self, call: ToolCall) -> None:
+    async def admit(self, call: Call) -> None:
         """Raise an error if the principal may not use the feature of a call.
 
         It is Forbidden, or the ProtocolError for a feature that does not exist.
@@ -158,7 +158,7 @@ class Authorization(ILayer):
         if denial is not None:
             raise denial
 
-    def _denial(self, call: ToolCall, spec: FeatureSpec, decision: Decision) -> Denial:
+    def _denial(self, call: Call, spec: FeatureSpec, decision: Decision) -> Denial:
         return with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
 
 
@@ -208,7 +208,7 @@ def _within_scopes(decision: Decision, principal: Principal, spec: FeatureSpec) 
     return MissingScopes(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}", frozenset(scopes))
 
 
-def _missing(call: ToolCall) -> ProtocolError:
+def _missing(call: Call) -> ProtocolError:
     """Make the error for a feature that does not exist; only calls that bypass the guard get here."""
     spec = call.spec
     if spec.kind == "tool":

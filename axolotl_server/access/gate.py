@@ -17,6 +17,7 @@ from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import encode
 from axolotl_server.access.fetcher import Unavailable
+from axolotl_server.execution.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.http.asgi import (
     Headers,
     HttpRefusal,
@@ -29,8 +30,7 @@ from axolotl_server.http.asgi import (
     send_json,
 )
 from axolotl_server.http.client_address import ClientAddresses
-from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
-from axolotl_server.messages.flow_control import TokenBucket
+from axolotl_server.protocol.flow_control import TokenBucket
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import canonical

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ToolError
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_core.policies.access import with_decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import error_data
@@ -26,12 +26,12 @@ from axolotl_server.access.authorization import (
 )
 from axolotl_server.calls.binding import encode_error
 from axolotl_server.calls.feature_method import FeatureMethod, RequestTarget
-from axolotl_server.eras.era import Method, Methods
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.resources import ResourceMethods
 from axolotl_server.features.tools import ToolCatalogue
-from axolotl_server.messages.connection import Audience, IRunning
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.connection import Audience, IRunning
+from axolotl_server.protocol.eras.era import Method, Methods
+from axolotl_server.protocol.request import Request
 
 _RUNS_NOTHING: Final = "resources/subscribe"
 
@@ -151,7 +151,7 @@ async def _pass_layers(target: RequestTarget, request: Request) -> None:
     if any(isinstance(layer, Authorization) for layer in binding.layers):  # otherwise the code would run
         principal = request.exchange.principal
         spec, uri, raw = binding.spec, target.uri, target.raw
-        await binding.invoke(ToolCall(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
+        await binding.invoke(Call(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
 
 
 def _registered(waiting: "_WaitingRequest", request: Request) -> AbstractContextManager[None]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from axolotl_core.errors import ConfigurationError, InternalError, QuotaExceeded, Refused
 from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
 from axolotl_core.protocol.result_keys import error_data, own_meta
-from axolotl_server.eras.era import Method, Methods
+from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.layers.quota import QuotaLayer, key_part, quota_exceeded
-from axolotl_server.lifecycle.outage_log import OutageLog
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.eras.era import Method, Methods
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.feature import Kind
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.audit.trail import AuditTrail
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.request import Request
 
 _ACTIONS: Final = ("accept", "decline", "cancel", "refuse")
 _MAX_KEY_CHARACTERS: Final = 200
@@ -34,7 +34,7 @@ class DecisionLog:
         if admitting is not None:
             await admitting
 
-    def answered(self, request: Request, asker: ToolCall | TaskRecord, key: str | None, response: Any) -> None:
+    def answered(self, request: Request, asker: Call | TaskRecord, key: str | None, response: Any) -> None:
         """Record the answer in a request to a question of a call or a task; other responses are no answers."""
         action = response.get("action") if isinstance(response, dict) else None
         if action not in _ACTIONS:
@@ -66,7 +66,7 @@ class DecisionLog:
         )
 
 
-def _about(what: ToolCall | TaskRecord) -> AuditRecord:
+def _about(what: Call | TaskRecord) -> AuditRecord:
     if isinstance(what, TaskRecord):
         return AuditRecord("", "answered", kind="tool", name=what.tool, task=what.id)
     spec = what.spec

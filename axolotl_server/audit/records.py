@@ -9,12 +9,12 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.layers.audit import Describe
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.request import Request
 
 _DELETE: Final = 0x7F
 _UNSAFE: Final = re.compile(b"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
@@ -69,7 +69,7 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
     algorithm, digest_of = hashing.algorithm, hashing.of_arguments
     definition = _definition_digest(spec)
 
-    def describe(call: ToolCall) -> AuditRecord:
+    def describe(call: Call) -> AuditRecord:
         principal, raw = call.principal, call.raw
         requested, trace_id, address = _facts_of_request(call)
         return AuditRecord(
@@ -101,7 +101,7 @@ def _definition_digest(spec: FeatureSpec) -> str:
     return f"sha256:{sha256(msgspec.json.encode(shown, order='deterministic')).hexdigest()[:32]}"
 
 
-def _facts_of_request(call: ToolCall) -> tuple[str | None, str | None, str | None]:
+def _facts_of_request(call: Call) -> tuple[str | None, str | None, str | None]:
     """Find the name as the caller wrote it, the trace ID, and the address of the client.
 
     Most requests have no trace, and a search for the key is quicker than parsing.

@@ -11,7 +11,7 @@ from typing import Any, Final
 from axolotl_core.errors import ConfigurationError, Refused, ToolError
 from axolotl_core.policies.audit import AuditRecord, IAuditSink, timestamp
 from axolotl_core.protocol.result_keys import own_meta
-from axolotl_server.lifecycle.outage_log import OutageLog
+from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.settings.policies import OnFailure
 
 _log: Final = logging.getLogger("axolotl")

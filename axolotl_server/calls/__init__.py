@@ -1,1 +1,1 @@
-"""Running a feature for a request: bindings, and the methods that call them."""
+"""One call: compiled features, the method that runs them, and the questions that they ask."""

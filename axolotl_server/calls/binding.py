@@ -13,13 +13,13 @@ from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.features.attributes import place_of
 from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
-from axolotl_core.layers import Invoke, Layer, ToolCall, fold
+from axolotl_core.layers import Call, Invoke, Layer, fold
 from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size
 from axolotl_core.protocol.wire import encode, json_text, json_writer
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import explain_type_error
-from axolotl_server.eras.presentation import content_for
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.eras.presentation import content_for
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.calls import ToolOverrides, ToolsetOverrides
 from axolotl_server.settings.server import ServerSettings
 
@@ -250,7 +250,7 @@ def _within(max_bytes: int, encode: EncodeOutput, feature: IFeature) -> EncodeOu
 
 
 def _encoding(invoke: Invoke, encode: EncodeOutput) -> Invoke:
-    async def encoded(call: ToolCall) -> Any:
+    async def encoded(call: Call) -> Any:
         output = await invoke(call)
         if call.token is not None and call.cancelled:
             return output

@@ -23,17 +23,17 @@ from axolotl_core.errors import (
     ProtocolError,
     ToolError,
 )
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.questions.question import needs_input
+from axolotl_server.calls.asking import withdraw
 from axolotl_server.calls.binding import Binding
+from axolotl_server.execution.closing import ScopeCloser
 from axolotl_server.execution.threads import Zombies
-from axolotl_server.lifecycle.closing import ScopeCloser
-from axolotl_server.messages.connection import Connection
-from axolotl_server.messages.fair_share import Share
-from axolotl_server.messages.replies import describe_stop, end_cancelled, error_reply, frame, hide
-from axolotl_server.messages.request import Request
-from axolotl_server.questions.asking import withdraw
+from axolotl_server.protocol.connection import Connection
+from axolotl_server.protocol.fair_share import Share
+from axolotl_server.protocol.replies import describe_stop, end_cancelled, error_reply, frame, hide
+from axolotl_server.protocol.request import Request
 
 _log = logging.getLogger("axolotl")
 
@@ -51,7 +51,7 @@ _WATCHED: Final = 2
 """The ticks after which a call is watched, or no longer needs to be."""
 
 
-class InFlight(dict[ToolCall, int]):
+class InFlight(dict[Call, int]):
     """The table of running calls, each with the ticks of a common timer that it has seen.
 
     IDs of unrelated HTTP clients collide, so a call is found by its ID only in the table of its connection. A call that
@@ -72,7 +72,7 @@ class InFlight(dict[ToolCall, int]):
         self.scope_closer = ScopeCloser()
         self._capacity = limit
         self._limit_per_principal = limit_per_principal
-        self._share_of: dict[ToolCall, Share] = {}
+        self._share_of: dict[Call, Share] = {}
         """Whom each call counts for, until its code has ended."""
         self._by_share: Counter[Share] = Counter()
         self._watch_after_seconds = _WATCH_AFTER_SECONDS
@@ -84,7 +84,7 @@ class InFlight(dict[ToolCall, int]):
         """How many calls may run at once; zombies use some of the limit."""
         return max(0, self._capacity - len(self.zombies))
 
-    def admit(self, call: ToolCall, request: Request) -> Overloaded | None:
+    def admit(self, call: Call, request: Request) -> Overloaded | None:
         """Add a call, or return the error for one that cannot run now."""
         exchange = request.exchange
         share = exchange.share
@@ -105,7 +105,7 @@ class InFlight(dict[ToolCall, int]):
             request.connection.unregister(call.request_id, call)
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
-    def leave(self, call: ToolCall, connection: Connection | None) -> None:
+    def leave(self, call: Call, connection: Connection | None) -> None:
         """Remove a call whose code has ended, perhaps after it was abandoned."""
         share = self._share_of.pop(call, None)
         if share is not None:
@@ -117,18 +117,18 @@ class InFlight(dict[ToolCall, int]):
             forget() if call.lingers is None else call.lingers(forget)
         self._remove(call, connection)
 
-    def abandon(self, call: ToolCall, connection: Connection | None) -> None:
+    def abandon(self, call: Call, connection: Connection | None) -> None:
         """Remove a call whose caller is answered although its code is still running."""
         self.zombies.add(call)
         self._remove(call, connection)
 
-    def free_id(self, call: ToolCall, connection: Connection | None) -> None:
+    def free_id(self, call: Call, connection: Connection | None) -> None:
         """Let the client use the ID of a stopped call again at once, although its code may need some time to end."""
         self[call] = _WATCHED
         if connection is not None:
             connection.unregister(call.request_id, call)
 
-    def _remove(self, call: ToolCall, connection: Connection | None) -> None:
+    def _remove(self, call: Call, connection: Connection | None) -> None:
         self.pop(call, None)
         if connection is not None:
             connection.unregister(call.request_id, call)
@@ -235,7 +235,7 @@ class FeatureMethod(ABC):
         task = current_task(exchange.loop)
         assert task is not None
         inflight, connection = self._inflight, request.connection
-        call = ToolCall(
+        call = Call(
             head.id,  # type: ignore[arg-type]  # a message without an ID reaches no method
             request,
             exchange.principal,
@@ -272,7 +272,7 @@ class FeatureMethod(ABC):
             request.finished = True
             inflight.leave(call, connection)
 
-    def _clean_up(self, call: ToolCall, request: Request) -> None:
+    def _clean_up(self, call: Call, request: Request) -> None:
         """Send held-back progress, withdraw unanswered questions, and close the scope of the call."""
         if request.held_progress is not None:
             request.send_held_progress()
@@ -281,7 +281,7 @@ class FeatureMethod(ABC):
         if call.scope is not None:
             self._inflight.scope_closer.close(call)
 
-    def stopped(self, call: ToolCall) -> None:
+    def stopped(self, call: Call) -> None:
         """Give the code of a stopped call a moment to end; then answer its caller without it."""
         if call not in self._inflight:
             return  # it ended just before its client left
@@ -291,7 +291,7 @@ class FeatureMethod(ABC):
             self._inflight.free_id(call, request.connection)
         request.exchange.loop.call_later(self._grace_seconds, self._abandon, call, request)
 
-    def _abandon(self, call: ToolCall, request: Request) -> None:
+    def _abandon(self, call: Call, request: Request) -> None:
         inflight = self._inflight
         if call not in inflight:
             return
@@ -310,7 +310,7 @@ class FeatureMethod(ABC):
         request.finished = True
         request.exchange.reply_early(self._abandoned_reply(call, request), call.task)
 
-    def _abandoned_reply(self, call: ToolCall, request: Request) -> bytes | None:
+    def _abandoned_reply(self, call: Call, request: Request) -> bytes | None:
         assert request.head.id is not UNSET
         try:
             result = self._reply_to_stop(call, request)
@@ -319,7 +319,7 @@ class FeatureMethod(ABC):
             return error_reply(error, request.head.id, request.era, request.exchange)
 
     async def _reply_to_error(
-        self, error: BaseException, call: ToolCall, task: asyncio.Task[object], cancelling: int
+        self, error: BaseException, call: Call, task: asyncio.Task[object], cancelling: int
     ) -> bytes | None:
         request = _request_of(call)
         if task.cancelling() > cancelling:
@@ -341,18 +341,18 @@ class FeatureMethod(ABC):
                 error = problem
         return self.reply_to_failure(error if isinstance(error, ToolError) else hide(error, call), request)
 
-    def _reply_unless_abandoned(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
+    def _reply_unless_abandoned(self, call: Call, task: asyncio.Task[object], request: Request) -> bytes | None:
         task.uncancel()
         return None if call.abandoned else self._reply_to_stop(call, request)
 
-    def _reply_to_stop(self, call: ToolCall, request: Request) -> bytes | None:
+    def _reply_to_stop(self, call: Call, request: Request) -> bytes | None:
         if call.cancel_reason in _CALLER_LEFT:
             end_cancelled(request, call.cancel_reason)
             return None
         return self.reply_to_failure(describe_stop(call), request)
 
 
-async def _withdraw_cancellation(call: ToolCall, task: asyncio.Task[object], before: int) -> None:
+async def _withdraw_cancellation(call: Call, task: asyncio.Task[object], before: int) -> None:
     """Withdraw a cancellation by the code of the call itself, so that the caller still gets its reply."""
     if call.cancelled:
         return  # the server has stopped the call
@@ -362,7 +362,7 @@ async def _withdraw_cancellation(call: ToolCall, task: asyncio.Task[object], bef
         await asyncio.sleep(0)
 
 
-def _request_of(call: ToolCall) -> Request:
+def _request_of(call: Call) -> Request:
     request = call.caller
     assert isinstance(request, Request)
     return request

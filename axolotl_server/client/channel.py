@@ -13,7 +13,7 @@ from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode, notification
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.messages.flow_control import MAX_WAITING_BYTES, Backlog
+from axolotl_server.protocol.flow_control import MAX_WAITING_BYTES, Backlog
 from axolotl_server.transports.stream_exchange import StreamExchange
 
 Message: TypeAlias = dict[str, Any]

@@ -27,8 +27,8 @@ from axolotl_server.client.requests import (
 )
 from axolotl_server.client.stateless_requests import StatelessRequests
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.methods.lifecycle import SKILLS_EXTENSION
-from axolotl_server.methods.subscriptions import Listable
+from axolotl_server.protocol.lifecycle import SKILLS_EXTENSION
+from axolotl_server.protocol.subscriptions import Listable
 
 
 class Client:

@@ -20,9 +20,9 @@ from axolotl_server.client.outcomes import Answering, RemoteError
 from axolotl_server.client.process_channel import open_process_channel
 from axolotl_server.client.requests import Requests
 from axolotl_server.client.stateless_requests import StatelessRequests
-from axolotl_server.configuration.origins import combine
-from axolotl_server.configuration.settings_file import read_settings_file, split_settings
 from axolotl_server.host import ServerHost
+from axolotl_server.settings.origins import combine
+from axolotl_server.settings.settings_file import read_settings_file, split_settings
 
 _FINAL_STATUSES: Final = frozenset({401, 403, 429, *range(300, 400), *range(500, 600)})
 """HTTP statuses that another revision would get, too."""

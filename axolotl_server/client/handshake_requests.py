@@ -20,8 +20,8 @@ from axolotl_server.client.outcomes import (
     answer_to,
 )
 from axolotl_server.client.requests import MAX_ROUNDS, Listening, OnNotification, Received, Requests, task_id_in
-from axolotl_server.messages.flow_control import MAX_WAITING
-from axolotl_server.methods.subscriptions import Listable
+from axolotl_server.protocol.flow_control import MAX_WAITING
+from axolotl_server.protocol.subscriptions import Listable
 
 _URL_REQUIRED: Final = -32042
 """The server answers a request with pages that the user has to open first."""

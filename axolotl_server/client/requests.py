@@ -12,7 +12,7 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import log_text
 from axolotl_server.client.channel import IChannel, Inbox, Message
 from axolotl_server.client.outcomes import Answering, Change, RemoteError, ServerDescription, UnansweredQuestion
-from axolotl_server.methods.subscriptions import Listable
+from axolotl_server.protocol.subscriptions import Listable
 
 MAX_ROUNDS: Final = 50
 """How often a request is repeated with answers."""

@@ -27,8 +27,8 @@ from axolotl_server.client.requests import (
     task_id_in,
     unanswered,
 )
-from axolotl_server.methods.lifecycle import TASKS_EXTENSION
-from axolotl_server.methods.subscriptions import Listable
+from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
+from axolotl_server.protocol.subscriptions import Listable
 
 _POLL_SECONDS: Final = 1.0
 _MIN_POLL_SECONDS: Final = 0.02

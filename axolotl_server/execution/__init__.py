@@ -1,1 +1,1 @@
-"""Threads and processes that run tools."""
+"""Threads and processes that run tools, and what watches, limits and stops them."""

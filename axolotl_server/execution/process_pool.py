@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import from_json
 
 from axolotl_core.features.feature import IFeature, Kind
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_server.execution.process_messages import (
     HangUp,
     InvalidMessage,
@@ -90,7 +90,7 @@ class ToolProcess:
             _log.error("%s cannot be loaded in a process:\n%s", self._tool.feature.name, answer.failure)
             raise NoProcess("it cannot be loaded in a process")
 
-    def run(self, run_call: RunCall, call: ToolCall) -> Outcome:
+    def run(self, run_call: RunCall, call: Call) -> Outcome:
         """Run a call, and forward its messages to the caller.
 
         It raises EOFError or OSError if the process ended, and InvalidMessage if it sent anything but messages; `began`
@@ -226,7 +226,7 @@ class ProcessPool:
         process.close()
 
 
-def _forward(call: ToolCall, message: ProcessMessage) -> None:
+def _forward(call: Call, message: ProcessMessage) -> None:
     """Do what the code asked its caller to do."""
     match message:
         case Progress(progress, total, text):

@@ -17,7 +17,7 @@ from multiprocessing.connection import wait
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.calls.scope import CallScope, Entered
 from axolotl_core.calls.steps import KeptStep
 from axolotl_core.errors import MissingCapability, ToolError
@@ -177,7 +177,7 @@ def _answer(tool: _LoadedTool, run_call: RunCall, pipe: Pipe, runtime: _CallRunt
     """Run a call, send its outcome, and then close the objects that it used."""
     send_message(pipe, Begun())
     caller = _PipeCaller(pipe, run_call)
-    context = ToolContext(run_call.request_id, caller, run_call.principal, deadline=run_call.deadline, uri=run_call.uri)
+    context = Context(run_call.request_id, caller, run_call.principal, deadline=run_call.deadline, uri=run_call.uri)
     error, outcome = _run(tool, run_call, context, runtime)
     try:
         caller.send_outcome(outcome)
@@ -189,7 +189,7 @@ def _answer(tool: _LoadedTool, run_call: RunCall, pipe: Pipe, runtime: _CallRunt
 
 
 def _run(
-    tool: _LoadedTool, run_call: RunCall, context: ToolContext, runtime: _CallRuntime
+    tool: _LoadedTool, run_call: RunCall, context: Context, runtime: _CallRuntime
 ) -> tuple[BaseException | None, Outcome]:
     try:
         output = check_awaited(tool.feature, runtime.finish(tool.feature.execute(run_call.arguments, context)))
@@ -282,17 +282,17 @@ class _PipeCaller:
         return None
 
     async def ask(
-        self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+        self, context: Context, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         raise MissingCapability("Code that runs in a tool process cannot ask its caller", question.requires)
 
-    async def recall(self, context: ToolContext, key: str) -> KeptStep:
+    async def recall(self, context: Context, key: str) -> KeptStep:
         raise RuntimeError("Code that runs in a tool process has no steps; run it in the server")
 
-    async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
+    async def keep(self, context: Context, key: str, value: bytes) -> None:
         raise RuntimeError("Code that runs in a tool process has no steps; run it in the server")
 
-    async def detach(self, context: ToolContext) -> None:
+    async def detach(self, context: Context) -> None:
         raise RuntimeError("Code that runs in a tool process cannot become a task; run it in the server")
 
     async def visible_tools(self) -> tuple[ITool[Any, Any], ...]:

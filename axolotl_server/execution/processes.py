@@ -13,7 +13,7 @@ import msgspec
 
 from axolotl_core.errors import ConfigurationError, ToolError
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import Invoke, ToolCall
+from axolotl_core.layers import Call, Invoke
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.execution.threads import in_loop, loop_future
 
@@ -93,7 +93,7 @@ class _ToolRunner:
         self._runner = runner
         self._read_output = read_output
 
-    async def invoke(self, call: ToolCall) -> Any:
+    async def invoke(self, call: Call) -> Any:
         run = _Run(call)
         working = self._pool.threads.submit(_work, self._pool, run, self._read_output)
         try:
@@ -107,7 +107,7 @@ class _ToolRunner:
 class _Run:
     """A call in a process, which may be killed while it runs the call."""
 
-    def __init__(self, call: ToolCall) -> None:
+    def __init__(self, call: Call) -> None:
         self.call = call
         self._process: ToolProcess | None = None
         self._stopped = False
@@ -161,7 +161,7 @@ def _work(pool: "ProcessPool", run: _Run, read_output: "ReadOutput") -> Any:
         raise ToolError(f"{_named(run.call.spec)} cannot run: {reason}", meta=_CRASHED) from None
 
 
-def _run_call(call: ToolCall) -> "RunCall":
+def _run_call(call: Call) -> "RunCall":
     from axolotl_server.execution.process_messages import RunCall
 
     caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace, dict(call.meta)
@@ -188,12 +188,12 @@ def _unwrap(outcome: "Outcome", read_output: "ReadOutput") -> Any:
     raise ToolError(outcome.message[:MAX_TEXT_CHARACTERS], meta=meta)
 
 
-def _invalid(call: ToolCall, problem: Exception) -> ToolError:
+def _invalid(call: Call, problem: Exception) -> ToolError:
     _log.error("the process of %s %s sent an invalid message: %s", call.spec.kind, call.spec.name, problem)
     return ToolError(f"{_named(call.spec)} crashed: its process sent an invalid message", meta=_CRASHED)
 
 
-def _crash(call: ToolCall, exit_code: int | None) -> ToolError:
+def _crash(call: Call, exit_code: int | None) -> ToolError:
     ended = f"by signal {-exit_code}" if exit_code is not None and exit_code < 0 else f"with code {exit_code}"
     return ToolError(f"{_named(call.spec)} crashed: its process ended {ended}", meta=_CRASHED)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import Invoke, ToolCall
+from axolotl_core.layers import Call, Invoke
 
 PER_TOOL: Final = 40
 """The maximum number of threads for one tool, or for all tools of a `pool`. Beyond it, calls wait."""
@@ -23,7 +23,7 @@ class Zombies:
     """Answered calls whose code is still running: coroutines that swallow their cancellation, and threads."""
 
     def __init__(self) -> None:
-        self._running: dict[ToolCall, int] = {}
+        self._running: dict[Call, int] = {}
         """How often each was counted: a layer may have given up waiting more than once."""
         self.total = 0
         """How many there were since startup."""
@@ -31,13 +31,13 @@ class Zombies:
     def __len__(self) -> int:
         return len(self._running)
 
-    def add(self, call: ToolCall) -> None:
+    def add(self, call: Call) -> None:
         """Count a call whose code is still running."""
         self._running[call] = self._running.get(call, 0) + 1
         if self._running[call] == 1:
             self.total += 1
 
-    def remove(self, call: ToolCall) -> None:
+    def remove(self, call: Call) -> None:
         """Stop counting a call whose code has ended; called as often as it was added."""
         if call in self._running:
             self._running[call] -= 1
@@ -71,7 +71,7 @@ class _Threads:
         self.waiting = 0
         """The number of calls that wait for a thread."""
 
-    async def submit(self, share: asyncio.Semaphore, work: Callable[[ToolCall], Any], call: ToolCall) -> Future[Any]:
+    async def submit(self, share: asyncio.Semaphore, work: Callable[[Call], Any], call: Call) -> Future[Any]:
         """Run a call as soon as its share has a place and a thread is free.
 
         It raises RuntimeError if the server is stopping. `release` must be called when the thread is free again.
@@ -125,13 +125,13 @@ class ThreadRunner:
         threads, share = self._threads, self._share(spec)
         finish = _finish_on_own_loop if spec.feature.suspends else _finish_at_once
 
-        def work(call: ToolCall) -> Any:
+        def work(call: Call) -> Any:
             try:
                 return finish(execute(call.arguments, call), call)
             except BaseException as error:
                 return _Raised(error)
 
-        async def invoke(call: ToolCall) -> Any:
+        async def invoke(call: Call) -> Any:
             _ = call.cancellation  # created here, before two threads could create it at once
             working = await threads.submit(share, work, call)
             try:
@@ -170,7 +170,7 @@ class ThreadRunner:
                 share = self._shares[key] = asyncio.Semaphore(self._per_tool)
             return share
 
-    def _add_zombie(self, call: ToolCall, working: Future[Any]) -> Callable[[Callable[[], object]], None]:
+    def _add_zombie(self, call: Call, working: Future[Any]) -> Callable[[Callable[[], object]], None]:
         """Count a thread that runs on, and return a function that registers a callback for its end."""
         loop = asyncio.get_running_loop()
         self._zombies.add(call)
@@ -223,7 +223,7 @@ async def run_in_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any,
         raise
 
 
-def _finish_on_own_loop(coroutine: Coroutine[Any, Any, Any], call: ToolCall) -> Any:
+def _finish_on_own_loop(coroutine: Coroutine[Any, Any, Any], call: Call) -> Any:
     """Run a coroutine that may suspend; it is cancelled when its call is stopped."""
 
     async def run() -> Any:
@@ -235,7 +235,7 @@ def _finish_on_own_loop(coroutine: Coroutine[Any, Any, Any], call: ToolCall) -> 
     return asyncio.run(run())
 
 
-def _finish_at_once(coroutine: Coroutine[Any, Any, Any], call: ToolCall) -> Any:
+def _finish_at_once(coroutine: Coroutine[Any, Any, Any], call: Call) -> Any:
     return finish_at_once(coroutine)
 
 

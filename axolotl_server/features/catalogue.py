@@ -18,9 +18,9 @@ from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.registry import Registry
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.binding import Binder, Binding
-from axolotl_server.eras.era import IEra
-from axolotl_server.messages.params import ListParams, read_params
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.eras.era import IEra
+from axolotl_server.protocol.params import ListParams, read_params
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:

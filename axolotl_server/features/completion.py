@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from axolotl_core.arguments import ParseArguments
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.errors import InvalidArguments, InvalidParams, ProtocolError
 from axolotl_core.features.completion import CompletableFunction, Completion, ICompletable, completion_of
 from axolotl_core.features.feature import IFeature
@@ -14,8 +14,8 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.client_text import shorten
 from axolotl_core.protocol.wire import encode
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
-from axolotl_server.messages.params import CompletionParams, convert_without_nulls, read_params, read_raw_params
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.params import CompletionParams, convert_without_nulls, read_params, read_raw_params
+from axolotl_server.protocol.request import Request
 
 if TYPE_CHECKING:
     from axolotl_server.features.prompts import PromptCatalogue
@@ -98,7 +98,7 @@ class CompletionFeature(IFeature):
 
         return parse
 
-    async def execute(self, arguments: CompleteParams, context: ToolContext) -> Completion:
+    async def execute(self, arguments: CompleteParams, context: Context) -> Completion:
         argument, known = arguments.argument, arguments.context.arguments
         return completion_of(await self._owner.complete(argument.name, argument.value, known))
 

@@ -15,11 +15,11 @@ from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyPrompt
 from axolotl_server.calls.binding import Binding
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
-from axolotl_server.eras.presentation import content_for, prompt_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import CompletionFeature, encode_completion
-from axolotl_server.messages.params import PromptParams, read_params
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.eras.presentation import content_for, prompt_definition
+from axolotl_server.protocol.params import PromptParams, read_params
+from axolotl_server.protocol.request import Request
 
 
 class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):

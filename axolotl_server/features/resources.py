@@ -15,12 +15,12 @@ from axolotl_core.resources.resource import CacheHint, IResource, IResourceTempl
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, bare_key, canonical_uri, is_plain, uri_key
 from axolotl_server.calls.binding import Binding, EncodeOutput
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
-from axolotl_server.eras.presentation import contents_for, resource_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import CompletionFeature, encode_completion
-from axolotl_server.messages.connection import MAX_RESOURCES
-from axolotl_server.messages.params import ResourceParams, read_params
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.connection import MAX_RESOURCES
+from axolotl_server.protocol.eras.presentation import contents_for, resource_definition
+from axolotl_server.protocol.params import ResourceParams, read_params
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.calls import CachingSettings
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.registry import AnyTool, ToolRegistry
 from axolotl_server.calls.binding import Binder, ToolBinding, encode_error
 from axolotl_server.calls.feature_method import FeatureMethod, InFlight, RequestTarget
-from axolotl_server.eras.presentation import tool_definition
-from axolotl_server.eras.stateless import check_parameters
 from axolotl_server.features.catalogue import Catalogue
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.eras.presentation import tool_definition
+from axolotl_server.protocol.eras.stateless import check_parameters
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:

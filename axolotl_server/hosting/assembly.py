@@ -11,7 +11,8 @@ from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_server.calls.binding import Binder, Layers, Runners
 from axolotl_server.calls.feature_method import FeatureMethod, InFlight
-from axolotl_server.eras.era import Eras
+from axolotl_server.calls.sealing import TTL_SECONDS, StateSealer
+from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
 from axolotl_server.features.completion import CompletionMethods
@@ -23,11 +24,10 @@ from axolotl_server.hosting.layer_stack import layer_stack
 from axolotl_server.hosting.method_tables import make_eras
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
-from axolotl_server.lifecycle.outage_log import OutageLog
-from axolotl_server.messages.connection import IObserver
-from axolotl_server.methods.extensions import ExtensionMethods
-from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.questions.sealing import TTL_SECONDS, StateSealer
+from axolotl_server.protocol.connection import IObserver
+from axolotl_server.protocol.eras.era import Eras
+from axolotl_server.protocol.extensions import ExtensionMethods
+from axolotl_server.protocol.subscriptions import Subscriptions
 from axolotl_server.settings.server import RedisSettings, ServerSettings
 from axolotl_server.stores.memory_results import make_result_store
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
     from axolotl_server.access.quotas import RequestQuotas
     from axolotl_server.audit.assembly import Audit
-    from axolotl_server.console.console import Console
+    from axolotl_server.extensions.console.console import Console
+    from axolotl_server.extensions.skills.skill_methods import SkillCatalogue
+    from axolotl_server.extensions.tasks.task_service import TaskService
     from axolotl_server.observation.observation import Observation
-    from axolotl_server.skills.skill_methods import SkillCatalogue
     from axolotl_server.stores.redis_client import RedisClient
-    from axolotl_server.tasks.task_service import TaskService
 
 # Code that few servers need is imported by those that need it: every module costs time at startup.
 
@@ -90,10 +90,10 @@ class ServerAssembly:
     @cached_property
     def tasks(self) -> "TaskService":
         """The calls that run as tasks."""
-        from axolotl_server.task_engines.assembly import make_engine
-        from axolotl_server.tasks.task_layers import TaskLayers, run_layers
-        from axolotl_server.tasks.task_runner import task_of, waiting_run
-        from axolotl_server.tasks.task_service import TaskService
+        from axolotl_server.extensions.tasks.engines.assembly import make_engine
+        from axolotl_server.extensions.tasks.task_layers import TaskLayers, run_layers
+        from axolotl_server.extensions.tasks.task_runner import task_of, waiting_run
+        from axolotl_server.extensions.tasks.task_service import TaskService
 
         given = self.roles.task_engine
         engine = make_engine(self.settings) if given is None else given
@@ -176,7 +176,7 @@ class ServerAssembly:
         """The console for developers, if it is enabled."""
         if not self.settings.console.enabled:
             return None
-        from axolotl_server.console.console import make_console
+        from axolotl_server.extensions.console.console import make_console
 
         return make_console(self.settings)
 
@@ -265,7 +265,7 @@ class ServerAssembly:
         """The skills that are served, if there are any."""
         if "skills" not in self.roles.offers:
             return None
-        from axolotl_server.skills.skill_methods import SkillCatalogue
+        from axolotl_server.extensions.skills.skill_methods import SkillCatalogue
 
         registry, settings = self.resource_registry, self.settings
         return SkillCatalogue(self.resources, self.templates, registry, self.binder, settings, self.authorization)
@@ -275,7 +275,7 @@ class ServerAssembly:
         """The methods that name a skill; the revisions with a handshake do not have them."""
         if self.skills is None:
             return {}
-        from axolotl_server.skills.skill_methods import skill_methods
+        from axolotl_server.extensions.skills.skill_methods import skill_methods
 
         return skill_methods(self.skills, self.inflight)
 

@@ -11,8 +11,8 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_server.calls.binding import Binding
-from axolotl_server.eras.presentation import prompt_definition, resource_definition, tool_definition
 from axolotl_server.layers.approval import ApprovalLayer
+from axolotl_server.protocol.eras.presentation import prompt_definition, resource_definition, tool_definition
 
 if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly

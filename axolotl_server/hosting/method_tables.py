@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from axolotl_core.resources.resource import CacheHint
-from axolotl_server.eras.era import Eras, Method, Methods
-from axolotl_server.eras.handshake import HandshakeEra
-from axolotl_server.eras.stateless import StatelessEra
-from axolotl_server.messages.connection import IObserver
-from axolotl_server.messages.request import Request
-from axolotl_server.methods.lifecycle import (
+from axolotl_server.calls.asking import AskingByRequest, AskingInRounds
+from axolotl_server.protocol.connection import IObserver
+from axolotl_server.protocol.eras.era import Eras, Method, Methods
+from axolotl_server.protocol.eras.handshake import HandshakeEra
+from axolotl_server.protocol.eras.stateless import StatelessEra
+from axolotl_server.protocol.lifecycle import (
     Discovery,
     Handshake,
     capabilities_of,
@@ -19,12 +19,12 @@ from axolotl_server.methods.lifecycle import (
     runs_tasks,
     set_level,
 )
-from axolotl_server.methods.subscriptions import SubscriptionMethods
-from axolotl_server.questions.asking import AskingByRequest, AskingInRounds
+from axolotl_server.protocol.request import Request
+from axolotl_server.protocol.subscriptions import SubscriptionMethods
 
 if TYPE_CHECKING:
+    from axolotl_server.extensions.tasks.directed_tasks import DirectedTasks
     from axolotl_server.hosting.assembly import ServerAssembly
-    from axolotl_server.tasks.directed_tasks import DirectedTasks
 
 
 def make_eras(assembly: "ServerAssembly") -> Eras:
@@ -100,8 +100,8 @@ def _observed(name: str, method: Method, observers: Sequence[IObserver]) -> Meth
 
 def _tasks(assembly: "ServerAssembly") -> "tuple[Methods, DirectedTasks]":
     """Make the methods of tasks: those of the revision that has them, and those of the extension."""
-    from axolotl_server.tasks.directed_tasks import DirectedTasks  # few servers have tasks
-    from axolotl_server.tasks.requested_tasks import RequestedTasks
+    from axolotl_server.extensions.tasks.directed_tasks import DirectedTasks  # few servers have tasks
+    from axolotl_server.extensions.tasks.requested_tasks import RequestedTasks
 
     tools, service = assembly.tool_methods, assembly.tasks
     directed = DirectedTasks(tools, service, assembly.subscriptions)

@@ -164,7 +164,7 @@ async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequ
 
 async def _skillsets(container: Any, chosen: Sequence[str]) -> tuple[list[FeatureSet], list[FeatureSet], list[str]]:
     """Read the skills of each chosen set; give them, their files, and what is wrong with those that cannot be read."""
-    from axolotl_server.skills.published_skill import read_skills  # few servers have skills
+    from axolotl_server.extensions.skills.published_skill import read_skills  # few servers have skills
 
     skillsets, filesets, faults = [], [], []
     for name, source in sources_of(container, "skills"):

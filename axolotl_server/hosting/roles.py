@@ -18,7 +18,7 @@ from axolotl_core.sessions import IEventStore
 from axolotl_core.task_engine import ITaskEngine
 
 if TYPE_CHECKING:
-    from axolotl_server.skills.published_skill import PublishedSkill
+    from axolotl_server.extensions.skills.published_skill import PublishedSkill
 
 
 class Role(NamedTuple):

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Final
 
 from axolotl_server.http.asgi import HttpRefusal
-from axolotl_server.messages.fair_share import Share
+from axolotl_server.protocol.fair_share import Share
 
 MAX_LAG_SECONDS: Final = 0.08
 """How long a request may wait for a busy event loop before it gets 503."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
-from axolotl_server.eras.era import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.admission import Admission
 from axolotl_server.http.asgi import (
@@ -33,8 +32,9 @@ from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.event_stream import EventStream, KeepAlive
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.http.http_exchange import ExchangeContext, HttpExchange
-from axolotl_server.messages.connection import MayHear
-from axolotl_server.messages.fair_share import share_of
+from axolotl_server.protocol.connection import MayHear
+from axolotl_server.protocol.eras.era import HANDSHAKE_VERSIONS
+from axolotl_server.protocol.fair_share import share_of
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import choose_sessions
 from axolotl_server.settings.server import ServerSettings

@@ -77,7 +77,7 @@ def make_app(host: ServerHost) -> HttpApp:
     routes = _routes_of(host, health)
     console = None
     if host.assembly.console is not None:
-        from axolotl_server.console.routes import ConsoleRoutes
+        from axolotl_server.extensions.console.routes import ConsoleRoutes
 
         console = ConsoleRoutes(host, host.assembly.console, gate)
         routes |= console.by_path()

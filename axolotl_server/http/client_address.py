@@ -6,7 +6,7 @@ from functools import lru_cache
 from ipaddress import ip_network
 from typing import Any, Final
 
-from axolotl_server.messages.fair_share import parse_address
+from axolotl_server.protocol.fair_share import parse_address
 
 _MAX_HOPS: Final = 20
 _HOP: Final = re.compile(r"\[(?P<v6>[0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|(?P<v4>[0-9.]+)(?::[0-9]{1,5})?|[0-9A-Fa-f:.]+")

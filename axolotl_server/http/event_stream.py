@@ -5,7 +5,7 @@ from math import inf
 from typing import Final, Protocol
 
 from axolotl_server.http.asgi import EVENT_STREAM_HEADERS, Headers, Send
-from axolotl_server.messages.flow_control import Backlog, is_droppable
+from axolotl_server.protocol.flow_control import Backlog, is_droppable
 
 KEEP_ALIVE: Final = b": keep-alive\n"
 """A comment, which clients ignore and which keeps proxies from closing the connection.

@@ -14,8 +14,8 @@ from axolotl_server.http.asgi import Headers, HttpRefusal, IAuthenticator, IPost
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.http.header_checks import accepts
-from axolotl_server.messages.connection import Connection, IStoppable
-from axolotl_server.messages.fair_share import Share, share_of
+from axolotl_server.protocol.connection import Connection, IStoppable
+from axolotl_server.protocol.fair_share import Share, share_of
 from axolotl_server.sessions.session import Session, SessionStream
 from axolotl_server.sessions.sessions import Sessions
 

@@ -14,15 +14,15 @@ from dependency_injector import containers
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.configuration.loading import load_settings
-from axolotl_server.configuration.origins import combine
-from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file, split_settings
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.asgi import HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
 from axolotl_server.http.assembly import is_authenticated, make_app
+from axolotl_server.settings.loading import load_settings
+from axolotl_server.settings.origins import combine
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file, split_settings
 
 PrincipalOf: TypeAlias = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
 """Finds the principal of a request in its scope; None refuses the request with 401."""

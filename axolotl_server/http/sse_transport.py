@@ -26,8 +26,8 @@ from axolotl_server.http.asgi import (
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.event_stream import EventStream, KeepAlive, endpoint
 from axolotl_server.http.header_checks import HeaderChecks, accepts
-from axolotl_server.messages.fair_share import share_of
-from axolotl_server.messages.flow_control import MAX_WAITING
+from axolotl_server.protocol.fair_share import share_of
+from axolotl_server.protocol.flow_control import MAX_WAITING
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.stream_exchange import StreamExchange

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.names import name_matches
 from axolotl_core.policies.tool_rules import Approval
 
@@ -44,7 +44,7 @@ class ApprovalLayer(ILayer):
 
         write_message = message_writer(spec, rule, self._redactor(spec))
 
-        async def approved(call: ToolCall) -> Any:
+        async def approved(call: Call) -> Any:
             await approve(call, write_message(call.raw))
             return await call_next(call)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from axolotl_core.errors import ConfigurationError, Declined, MissingCapability, ToolError
 from axolotl_core.features.spec import ToolSpec
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_core.policies.tool_rules import Approval, CannotAskForApproval, NotApproved
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import decode_exactly
@@ -97,7 +97,7 @@ class ApprovalForm(BaseModel):
     approve: bool = Field(title="Approve", description="Whether this call may run.")
 
 
-async def approve(call: ToolCall, message: str) -> None:
+async def approve(call: Call, message: str) -> None:
     """Ask the user, and raise NotApproved unless the answer is a clear yes."""
     question = msgspec.structs.replace(form_question(ApprovalForm, message), must_be_asked=True)
     try:

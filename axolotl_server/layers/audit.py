@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from axolotl_core.errors import ToolError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from axolotl_server.audit.trail import AuditTrail
 
 
-Describe: TypeAlias = Callable[[ToolCall], AuditRecord]
+Describe: TypeAlias = Callable[[Call], AuditRecord]
 """Makes a record of what all records of a call have in common."""
 
 
@@ -31,17 +31,17 @@ class _OpenCall(msgspec.Struct, eq=False):
     garbage collector.
     """
 
-    call: ToolCall | None
+    call: Call | None
     id: str
     describe: Describe
     trail: "AuditTrail"
-    running: "dict[ToolCall, _OpenCall]"
+    running: "dict[Call, _OpenCall]"
     began: int
     facts: AuditRecord | None = None
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
 
-    def start(self, call: ToolCall) -> Awaitable[None] | None:
+    def start(self, call: Call) -> Awaitable[None] | None:
         """Record that the code is about to run."""
         facts = self.describe(call)
         if call is self.call:  # a shared run has another caller
@@ -53,7 +53,7 @@ class _OpenCall(msgspec.Struct, eq=False):
         call = self.call
         return None if call is None else self.trail.write(self._ended(call, ending))
 
-    def end_at_once(self, call: ToolCall, ending: Ending) -> None:
+    def end_at_once(self, call: Call, ending: Ending) -> None:
         """Record the end of a call without waiting for the sink."""
         self.trail.write_at_once(self._ended(call, ending))
 
@@ -66,7 +66,7 @@ class _OpenCall(msgspec.Struct, eq=False):
         elif self.waiting:
             self.trail.flush()
 
-    async def close(self, call: ToolCall, error: BaseException) -> None:
+    async def close(self, call: Call, error: BaseException) -> None:
         """Record the end of a call that raised an exception; if that fails, only a question is held back."""
         stop = call.cancel_reason
         ending = ending_of(error) if stop is None else ending_of_stop(stop)
@@ -88,14 +88,14 @@ class _OpenCall(msgspec.Struct, eq=False):
         await writing
         self.waiting = False
 
-    def _ended(self, call: ToolCall, ending: Ending) -> AuditRecord:
+    def _ended(self, call: Call, ending: Ending) -> AuditRecord:
         self.call = None
         self.running.pop(call, None)
         facts = self.facts or self.describe(call)
         return _ended(facts, call, self.id, ending, self.began)
 
 
-def _ended(facts: AuditRecord, call: ToolCall, call_id: str, ending: Ending, began: int) -> AuditRecord:
+def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
     """Make the record of an end, with durations in microseconds."""
     return replace(
         facts,
@@ -124,14 +124,14 @@ class AuditLayer(ILayer):
         self.describer = describer
         self.new_id = new_id
         self.kinds = frozenset(kinds)
-        self._running: dict[ToolCall, _OpenCall] = {}
+        self._running: dict[Call, _OpenCall] = {}
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if spec.kind not in self.kinds:
             return call_next
         trail, running, new_id, describe = self.trail, self._running, self.new_id, self.describer(spec)
 
-        async def recorded(call: ToolCall) -> Any:
+        async def recorded(call: Call) -> Any:
             admitting = trail.admit()
             if admitting is not None:
                 await admitting
@@ -161,7 +161,7 @@ class AuditLayer(ILayer):
         if spec.tool.annotations.destructive is False or spec.tool.annotations.read_only:
             return call_next
 
-        async def announced(call: ToolCall) -> Any:
+        async def announced(call: Call) -> Any:
             open_call = self._running.get(_first(call))
             writing = None if open_call is None else open_call.start(call)
             if writing is not None:
@@ -176,7 +176,7 @@ class AuditLayer(ILayer):
             return call_next
         trail, describe = self.trail, self.describer(spec)
 
-        async def accepted(call: ToolCall) -> TaskRecord:
+        async def accepted(call: Call) -> TaskRecord:
             admitting = trail.admit()
             if admitting is not None:
                 await admitting
@@ -199,7 +199,7 @@ class AuditLayer(ILayer):
         return accepted
 
 
-def _first(call: ToolCall) -> ToolCall:
+def _first(call: Call) -> Call:
     """Return the call that was recorded: for the run that several calls share, the one that started it."""
     return call.first if isinstance(call, SharedCall) else call
 
@@ -213,7 +213,7 @@ class TaskReference(NamedTuple):
     run: int
 
 
-FindTask: TypeAlias = Callable[[ToolCall], TaskReference]
+FindTask: TypeAlias = Callable[[Call], TaskReference]
 
 
 class RunAuditLayer(AuditLayer):
@@ -223,7 +223,7 @@ class RunAuditLayer(AuditLayer):
         def describer(spec: FeatureSpec) -> Describe:
             describe = records.describer(spec)
 
-            def described(call: ToolCall) -> AuditRecord:
+            def described(call: Call) -> AuditRecord:
                 task = find_task(_first(call))
                 return replace(describe(call), task=task.task, run=task.run)
 
@@ -237,7 +237,7 @@ class RunAuditLayer(AuditLayer):
             return call_next
         find_task, recorded = self._find_task, super().wrap(spec, call_next)
 
-        def referenced(call: ToolCall) -> Awaitable[Any]:
+        def referenced(call: Call) -> Awaitable[Any]:
             call.reference = find_task(call).call_id or None
             return recorded(call)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded, ProtocolError, Refused, ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.questions.question import needs_input
 from axolotl_core.registry import AnyTool
@@ -47,7 +47,7 @@ class BreakerLayer(ILayer):
             self._tools[spec.name], self._circuits[spec.name] = spec.tool, CircuitBreaker(rule, self._clock)
         circuit = self._circuits[spec.name]
 
-        async def guarded(call: ToolCall) -> Any:
+        async def guarded(call: Call) -> Any:
             epoch = circuit.enter()
             if epoch is None:
                 raise _refusal(spec.name, circuit.wait_seconds)
@@ -85,7 +85,7 @@ class _OpenCall:
                 _log.warning("%s has recovered", self._name)
 
 
-def _failed(error: BaseException, call: ToolCall) -> bool | None:
+def _failed(error: BaseException, call: Call) -> bool | None:
     """Tell whether a call counts as a failure; None if it does not count."""
     if call.cancelled:
         return _stopped(call)
@@ -97,7 +97,7 @@ def _failed(error: BaseException, call: ToolCall) -> bool | None:
     return not isinstance(error, ToolError)
 
 
-def _stopped(call: ToolCall) -> bool | None:
+def _stopped(call: Call) -> bool | None:
     return True if call.cancel_reason is CancelReason.TIMEOUT else None
 
 

@@ -22,14 +22,14 @@ from axolotl_core.errors import (
     ToolTimeout,
 )
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.access import decision_behind
 from axolotl_core.policies.audit import Outcome
 from axolotl_core.protocol.result_keys import META_PREFIX
 from axolotl_core.questions.question import needs_input
 
 if TYPE_CHECKING:
-    from axolotl_server.messages.connection import IObserver
+    from axolotl_server.protocol.connection import IObserver
 
 _MAX_LENGTH: Final = 200
 
@@ -93,14 +93,14 @@ def _short_text(meta: Mapping[str, Any], key: str) -> str | None:
     return text[:_MAX_LENGTH] if isinstance(text, str) else None
 
 
-CURRENT_CALL: Final[ContextVar[ToolCall | None]] = ContextVar("axolotl_call", default=None)
+CURRENT_CALL: Final[ContextVar[Call | None]] = ContextVar("axolotl_call", default=None)
 """The innermost call that runs here, in tool threads too."""
 
 
 def current_call(spec: FeatureSpec, call_next: Invoke) -> Invoke:
     """Make each call known to the code that runs for it."""
 
-    async def known(call: ToolCall) -> Any:
+    async def known(call: Call) -> Any:
         before = CURRENT_CALL.get()
         CURRENT_CALL.set(call)
         try:
@@ -115,7 +115,7 @@ def current_call(spec: FeatureSpec, call_next: Invoke) -> Invoke:
 class _ObservedCall(msgspec.Struct, eq=False):
     """A call whose ending is not reported yet; afterwards it drops its reference to the call, which refers to it."""
 
-    call: ToolCall | None
+    call: Call | None
     observers: "Sequence[IObserver]"
 
     def end(self, ending: Ending) -> None:
@@ -140,7 +140,7 @@ class ObserverLayer(ILayer):
         """Report when a call begins and, once, how it ended."""
         observers = self._observers
 
-        async def observed(call: ToolCall) -> Any:
+        async def observed(call: Call) -> Any:
             for observer in observers:
                 observer.call_begun(call)
             open_call = _ObservedCall(call, observers)

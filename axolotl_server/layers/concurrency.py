@@ -10,11 +10,11 @@ from weakref import WeakSet, WeakValueDictionary
 
 from axolotl_core.errors import Overloaded
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 
 _LEAST_RETRY_SECONDS: Final = 0.1
 
-WaitingRun: TypeAlias = Callable[[ToolCall], AbstractContextManager[None]]
+WaitingRun: TypeAlias = Callable[[Call], AbstractContextManager[None]]
 """Makes the block the time in which the run of a task waits for a slot; it is left with an error if it gets none."""
 
 
@@ -66,7 +66,7 @@ class Bulkhead:
             self._give_up(turn, waiting)
             raise
 
-    def leave(self, call: ToolCall) -> None:
+    def leave(self, call: Call) -> None:
         """Give a slot back when the code of the call has ended."""
         if call.lingers is None:
             self._release()
@@ -148,17 +148,17 @@ class RunConcurrencyLayer(ILayer):
             invoke = _within(bulkhead, invoke, self._wait)
         return invoke
 
-    async def _wait(self, bulkhead: Bulkhead, call: ToolCall) -> None:
+    async def _wait(self, bulkhead: Bulkhead, call: Call) -> None:
         with self._waiting(call):
             await bulkhead.wait_patiently()
 
 
-async def _wait_briefly(bulkhead: Bulkhead, call: ToolCall) -> None:
+async def _wait_briefly(bulkhead: Bulkhead, call: Call) -> None:
     await bulkhead.wait()
 
 
-def _within(bulkhead: Bulkhead, call_next: Invoke, wait: Callable[[Bulkhead, ToolCall], Awaitable[None]]) -> Invoke:
-    async def admitted(call: ToolCall) -> Any:
+def _within(bulkhead: Bulkhead, call_next: Invoke, wait: Callable[[Bulkhead, Call], Awaitable[None]]) -> Invoke:
+    async def admitted(call: Call) -> Any:
         if bulkhead.free:
             bulkhead.running += 1
         else:

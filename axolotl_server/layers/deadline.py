@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from axolotl_core.arguments import explain
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import Invoke, ToolCall
+from axolotl_core.layers import Call, Invoke
 
 
 def validation(spec: FeatureSpec, call_next: Invoke) -> Invoke:
@@ -20,7 +20,7 @@ def validation(spec: FeatureSpec, call_next: Invoke) -> Invoke:
     parse = spec.feature.argument_parser(coerce=spec.limits.coerce_arguments)
     model = spec.feature.input_model
 
-    def validated(call: ToolCall) -> Awaitable[Any]:
+    def validated(call: Call) -> Awaitable[Any]:
         try:
             call.arguments = parse(call.raw)
         except ValidationError as error:
@@ -39,15 +39,15 @@ class DeadlineTable:
     """The deadlines of running calls. Each has a timer, which waits again if the deadline was moved meanwhile."""
 
     def __init__(self) -> None:
-        self._timers: dict[ToolCall, asyncio.TimerHandle] = {}
-        self._pauses: dict[ToolCall, _Pause] = {}
+        self._timers: dict[Call, asyncio.TimerHandle] = {}
+        self._pauses: dict[Call, _Pause] = {}
 
-    def start(self, call: ToolCall, seconds: float) -> None:
+    def start(self, call: Call, seconds: float) -> None:
         """Stop a call after some time, unless its deadline is moved or it ends."""
         call.deadline = monotonic() + seconds
         self._timers[call] = asyncio.get_running_loop().call_later(seconds, self._expire, call)
 
-    def end(self, call: ToolCall) -> None:
+    def end(self, call: Call) -> None:
         """Remove the deadline of a call."""
         call.deadline = None
         self._pauses.pop(call, None)
@@ -56,7 +56,7 @@ class DeadlineTable:
             timer.cancel()
 
     @contextmanager
-    def paused(self, call: ToolCall) -> Iterator[None]:
+    def paused(self, call: Call) -> Iterator[None]:
         """Pause a call's clock while it waits for its user, who may be asked several questions at once."""
         pause = self._pauses.get(call)
         if pause is None:
@@ -71,7 +71,7 @@ class DeadlineTable:
             if not pause.holders and self._pauses.pop(call, None) is not None:  # otherwise the call has ended
                 self.start(call, pause.remaining_seconds)
 
-    def _expire(self, call: ToolCall) -> None:
+    def _expire(self, call: Call) -> None:
         left = call.remaining_seconds
         if left:
             self._timers[call] = asyncio.get_running_loop().call_later(left, self._expire, call)
@@ -83,17 +83,17 @@ class DeadlineTable:
         """Give calls of a feature their deadline, which progress moves if the feature has a maximum."""
         seconds, ceiling = spec.limits.timeout_seconds, spec.limits.max_timeout_seconds
 
-        async def timed(call: ToolCall) -> Any:
+        async def timed(call: Call) -> Any:
             self.start(call, seconds)
             try:
                 return await call_next(call)
             finally:
                 self.end(call)
 
-        def timed_by_progress(call: ToolCall) -> Awaitable[Any]:
+        def timed_by_progress(call: Call) -> Awaitable[Any]:
             latest = monotonic() + (ceiling or 0.0)
 
-            def extend(call: ToolCall) -> None:
+            def extend(call: Call) -> None:
                 """Give the call its whole timeout again; any thread may call this."""
                 due = min(monotonic() + seconds, latest)
                 if call.deadline is not None and not call.cancelled and due > call.deadline:

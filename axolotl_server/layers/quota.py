@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from axolotl_core.errors import QuotaExceeded
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.quota import (
     Charge,
     Claim,
@@ -89,7 +89,7 @@ class QuotaLayer(ILayer):
             claims = known[principal.identity] = tuple((make_key(principal), charge) for make_key, charge in shares)
             return claims
 
-        async def within(call: ToolCall) -> Any:
+        async def within(call: Call) -> Any:
             refusal = await store.take(known.get(call.principal.identity) or claims_of(call.principal))
             if refusal is not None:
                 raise quota_exceeded(rules_by_name[refusal.rule], refusal)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.tool_rules import Retry
 
 _log = logging.getLogger("axolotl")
@@ -32,7 +32,7 @@ class RetryLayer(ILayer):
         if rule is None:
             return call_next
 
-        async def retried(call: ToolCall) -> Any:
+        async def retried(call: Call) -> Any:
             for attempt in range(1, rule.attempts):
                 try:
                     return await call_next(call)
@@ -46,7 +46,7 @@ class RetryLayer(ILayer):
 
         return retried
 
-    def _pause(self, rule: Retry, attempt: int, call: ToolCall, error: Exception) -> float | None:
+    def _pause(self, rule: Retry, attempt: int, call: Call, error: Exception) -> float | None:
         """Draw the pause before the next attempt; None if there is none."""
         if call.cancelled or not rule.covers(error):
             return None

@@ -5,7 +5,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_server.layers.call_ending import CURRENT_CALL
 
 
@@ -39,7 +39,7 @@ class JsonFormatter(logging.Formatter):
 def call_fields(record: logging.LogRecord, *, subject: bool) -> dict[str, str]:
     """Describe the call that a record belongs to, if there is one."""
     call = getattr(record, "axolotl_call", None) or CURRENT_CALL.get()
-    if not isinstance(call, ToolCall):
+    if not isinstance(call, Call):
         return {}
     fields = {"kind": str(call.spec.kind), "name": call.spec.name, "request_id": str(call.request_id)}
     if call.reference is not None:

@@ -11,11 +11,11 @@ from axolotl_core.task_engine import TaskRecord
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
+from axolotl_server.execution.watchdog import Watchdog
+from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
-from axolotl_server.lifecycle.watchdog import Watchdog
-from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.tasks.task_service import TaskService
+from axolotl_server.protocol.subscriptions import Subscriptions
 
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """The bounds of all histograms, in seconds, from the OpenTelemetry conventions for MCP."""

@@ -10,13 +10,13 @@ from msgspec import UNSET
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ProtocolError
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_core.protocol import codes
 from axolotl_server.calls.feature_method import FeatureMethod
 from axolotl_server.layers.call_ending import Ending
-from axolotl_server.messages.connection import Connection, IObserver
-from axolotl_server.messages.request import Request
 from axolotl_server.observation.metrics import UNKNOWN, MetricValues
+from axolotl_server.protocol.connection import Connection, IObserver
+from axolotl_server.protocol.request import Request
 
 if TYPE_CHECKING:
     from axolotl_server.observation.otel import OperationSpan, Spans
@@ -47,7 +47,7 @@ class Operation(msgspec.Struct, eq=False):
     """The registered name, or `_unknown`."""
     request: Request
     began: float
-    call: ToolCall | None = None
+    call: Call | None = None
     """The call that was run for it, once that has ended."""
     outcome: str = ""
     has_ended: bool = False
@@ -66,7 +66,7 @@ def failure_of(method: str, request: Request, result: bytes | None, error: BaseE
     return _TOOL_ERROR if request.is_error else SUCCESS
 
 
-def failure_of_stop(method: str, call: ToolCall) -> Failure:
+def failure_of_stop(method: str, call: Call) -> Failure:
     """Tell how the caller of an abandoned call is answered."""
     if call.cancel_reason in (CancelReason.CLIENT, CancelReason.OPERATOR, CancelReason.DISCONNECT):
         return _CANCELLED
@@ -156,7 +156,7 @@ class OperationObserver(IObserver):
         if operation.span is not None and not isinstance(error, GeneratorExit):
             operation.span.detach()  # a discarded coroutine ends in another context
 
-    def call_ended(self, call: ToolCall, ending: Ending) -> None:
+    def call_ended(self, call: Call, ending: Ending) -> None:
         """Count a call; the operation of an abandoned call ends with it."""
         spec, values = call.spec, self._values
         values.calls.add((spec.kind, spec.name, ending.outcome))

@@ -32,10 +32,10 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import TaskRecord
-from axolotl_server.eras.era import IEra
-from axolotl_server.messages.request import Request
 from axolotl_server.observation.metrics import UNKNOWN
 from axolotl_server.observation.observer import Operation, Target
+from axolotl_server.protocol.eras.era import IEra
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.server import ServerIdentity
 
 _TRACEPARENT: Final = b"traceparent"

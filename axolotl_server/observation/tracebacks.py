@@ -11,7 +11,7 @@ from time import monotonic
 from traceback import FrameSummary, StackSummary, TracebackException
 from typing import Final, TextIO, TypeAlias
 
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 
 _Key: TypeAlias = tuple[str, str, str]
 
@@ -70,7 +70,7 @@ class LimitedTracebackHandler(logging.StreamHandler[TextIO]):
 def _source_of(record: logging.LogRecord) -> tuple[str, str]:
     """Name the feature that failed, or the logger and its message."""
     call = getattr(record, "axolotl_call", None)
-    if isinstance(call, ToolCall):
+    if isinstance(call, Call):
         return call.spec.kind, call.spec.name
     return record.name, str(record.msg)
 

@@ -12,9 +12,9 @@ from axolotl_core.protocol.wire import encode
 from axolotl_core.sessions import IEventStore, hide_session_id
 from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.http.event_stream import EventStream, priming, retry
-from axolotl_server.messages.connection import Audience, Connection, MayHear
-from axolotl_server.messages.fair_share import Share
-from axolotl_server.messages.flow_control import Backlog, is_droppable
+from axolotl_server.protocol.connection import Audience, Connection, MayHear
+from axolotl_server.protocol.fair_share import Share
+from axolotl_server.protocol.flow_control import Backlog, is_droppable
 from axolotl_server.sessions.event_archive import Archive, EventPlace, parse_event_id
 
 _Action: TypeAlias = Callable[[], Awaitable[None]]

@@ -15,13 +15,13 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
-from axolotl_server.configuration.secret_files import is_trusted
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import HttpRefusal
-from axolotl_server.messages.connection import MayHear
-from axolotl_server.messages.fair_share import Share, is_used_up
+from axolotl_server.protocol.connection import MayHear
+from axolotl_server.protocol.fair_share import Share, is_used_up
 from axolotl_server.sessions.event_archive import parse_event_id, unknown_event
 from axolotl_server.sessions.session import Session
+from axolotl_server.settings.secret_files import is_trusted
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import SessionSettings
 from axolotl_server.stores.memory_events import MemoryEventStore

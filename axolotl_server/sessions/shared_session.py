@@ -19,13 +19,13 @@ from axolotl_core.sessions import (
     SessionRecord,
     SessionStoreError,
 )
+from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.http.event_stream import EventStream
-from axolotl_server.lifecycle.outage_log import OutageLog
-from axolotl_server.messages.connection import Audience, Forwarded, MayHear
-from axolotl_server.messages.fair_share import Share
-from axolotl_server.messages.flow_control import Backlog
+from axolotl_server.protocol.connection import Audience, Forwarded, MayHear
+from axolotl_server.protocol.fair_share import Share
+from axolotl_server.protocol.flow_control import Backlog
 from axolotl_server.sessions.event_archive import STREAM_END, parse_event_id
 from axolotl_server.sessions.session import IAttached, Session, SessionStream, new_stream_id
 from axolotl_server.sessions.stream_follower import StreamFollower

@@ -8,7 +8,7 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import HttpRefusal
-from axolotl_server.messages.fair_share import Share
+from axolotl_server.protocol.fair_share import Share
 from axolotl_server.sessions.event_archive import Archive
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import Sessions, too_many_sessions

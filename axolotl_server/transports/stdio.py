@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from axolotl_core.calls.cancellation import CancelReason
+from axolotl_server.execution.stop_signal import StopSignal
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.lifecycle.stop_signal import StopSignal
-from axolotl_server.messages.flow_control import Backlog, is_droppable
+from axolotl_server.protocol.flow_control import Backlog, is_droppable
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
 from axolotl_server.transports.stream_exchange import StreamExchange

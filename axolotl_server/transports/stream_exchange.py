@@ -12,8 +12,8 @@ from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.messages.connection import Connection, IExchange, start_task
-from axolotl_server.messages.fair_share import Share
+from axolotl_server.protocol.connection import Connection, IExchange, start_task
+from axolotl_server.protocol.fair_share import Share
 
 _STOP_GRACE_SECONDS = 1.0
 

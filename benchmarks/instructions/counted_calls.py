@@ -15,7 +15,7 @@ import uvicorn
 import uvloop
 
 from axolotl_server import ServerHost
-from axolotl_server.http_server.serve import serve_http
+from axolotl_server.http.server.serve import serve_http
 from axolotl_server.transports.pipes import StandardStreams
 from axolotl_server.transports.stdio import serve_stdio
 from benchmarks import wire

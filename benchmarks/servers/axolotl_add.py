@@ -3,7 +3,7 @@
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 from benchmarks.servers.functions import Sum
 
 
@@ -20,7 +20,7 @@ class Add(ITool[Pair, Sum]):
     name = "add"
     description = "Add two integers."
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+    async def execute(self, arguments: Pair, context: Context) -> Sum:
         return Sum(result=arguments.a + arguments.b)
 
 

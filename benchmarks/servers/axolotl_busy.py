@@ -2,7 +2,7 @@
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 from benchmarks.servers.axolotl_add import Pair
 from benchmarks.servers.functions import Sum, spin
 
@@ -13,7 +13,7 @@ class BusyAdd(ITool[Pair, Sum]):
     name = "add"
     description = "Add two integers."
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+    async def execute(self, arguments: Pair, context: Context) -> Sum:
         spin()
         return Sum(result=arguments.a + arguments.b)
 

@@ -7,11 +7,11 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
 from axolotl_core import (
+    Context,
     Declined,
     ModelPreferences,
     SamplingMessage,
     Titles,
-    ToolContext,
     ToolError,
     ToolOutcome,
     prompt,
@@ -38,7 +38,7 @@ class Order(BaseModel):
 
 
 @tool
-async def order(context: ToolContext) -> Order:
+async def order(context: Context) -> Order:
     """Take an order."""
     return await context.ask(Order, "What may I bring you?")
 
@@ -49,7 +49,7 @@ class Feedback(BaseModel):
 
 
 @tool
-async def rate(context: ToolContext) -> str:
+async def rate(context: Context) -> str:
     """Ask for a rating and continue without one if the user declines."""
     if not context.can_ask:
         return "no rating: your client cannot ask you"
@@ -65,7 +65,7 @@ async def rate(context: ToolContext) -> str:
 
 # region url
 @tool
-async def connect_account(context: ToolContext) -> str:
+async def connect_account(context: Context) -> str:
     """Connect an account. The user enters the password on the page, not in the client."""
     await context.ask_url("https://accounts.example.com/connect", "Sign in to connect your account")
     return "the page is open; call me again when you have signed in"
@@ -76,7 +76,7 @@ async def connect_account(context: ToolContext) -> str:
 
 # region sample
 @tool
-async def name_cat(colour: str, context: ToolContext) -> str:
+async def name_cat(colour: str, context: Context) -> str:
     """Let the client's model name a cat."""
     sample = await context.sample(
         f"Suggest one name for a {colour} cat. Answer with the name only.",
@@ -98,7 +98,7 @@ async def population(city: str) -> str:
 
 
 @tool
-async def compare(question: str, context: ToolContext) -> str:
+async def compare(question: str, context: Context) -> str:
     """Let the client's model answer, with one of our tools at hand."""
     messages = [SamplingMessage("user", question)]
     for _ in range(5):
@@ -115,7 +115,7 @@ async def compare(question: str, context: ToolContext) -> str:
 
 # region roots
 @tool
-async def list_projects(context: ToolContext) -> list[str]:
+async def list_projects(context: Context) -> list[str]:
     """List the directories the user works in."""
     return [root.name or root.uri for root in await context.roots()]
 
@@ -129,7 +129,7 @@ class Guest(BaseModel):
 
 
 @tool
-async def welcome(context: ToolContext) -> str:
+async def welcome(context: Context) -> str:
     """Ask three questions at once."""
     guest, greeting, roots = await asyncio.gather(
         context.ask(Guest, "Who are you?", key="guest"),
@@ -144,7 +144,7 @@ async def welcome(context: ToolContext) -> str:
 
 # region prompt
 @prompt
-async def write_letter(context: ToolContext) -> str:
+async def write_letter(context: Context) -> str:
     """Write a letter, signed by a guest."""
     guest = await context.ask(Guest, "Who signs the letter?")
     return f"Write a letter, signed by {guest.name}."

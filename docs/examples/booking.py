@@ -3,7 +3,7 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 
 class Seat(BaseModel):
@@ -12,7 +12,7 @@ class Seat(BaseModel):
 
 
 @tool
-async def book(flight: str, context: ToolContext) -> str:
+async def book(flight: str, context: Context) -> str:
     """Book a flight."""
     seat = await context.ask(Seat, f"How do you want to fly with {flight}?")
     return f"{flight}, {seat.kind}, {seat.bags} bags"

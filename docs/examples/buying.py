@@ -6,7 +6,7 @@ from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult
 from pydantic import BaseModel
 
-from axolotl_core import ToolContext, tool, tools_of
+from axolotl_core import Context, tool, tools_of
 
 
 # region tool
@@ -20,7 +20,7 @@ class Shop:
         self.sold = 0
 
     @tool
-    async def buy(self, article: str, context: ToolContext) -> str:
+    async def buy(self, article: str, context: Context) -> str:
         """Buy something."""
         price = self._price(article)  # before the question: may run more than once
         consent = await context.ask(Consent, f"{article} costs {price} €. Buy it?")

@@ -5,7 +5,7 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import Completion, IPrompt, ToolContext, prompt, resource
+from axolotl_core import Completion, Context, IPrompt, prompt, resource
 from axolotl_server import connect
 
 PLACES = {"Austria": ["Graz", "Linz", "Wien"], "Italy": ["Milano", "Roma", "Torino"]}
@@ -60,7 +60,7 @@ class ExplainTicket(IPrompt[Ticket]):
     name = "explain_ticket"
     description = "Explain a ticket."
 
-    async def render(self, arguments: Ticket, context: ToolContext) -> str:
+    async def render(self, arguments: Ticket, context: Context) -> str:
         return f"Explain ticket {arguments.number}."
 
     async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> Sequence[str]:

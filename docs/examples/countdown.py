@@ -1,10 +1,10 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 
 @tool
-async def count_down(start: int, context: ToolContext) -> str:
+async def count_down(start: int, context: Context) -> str:
     """Count down and report progress."""
     context.log("info", {"start": start}, logger="rocket")
     for done in range(1, start + 1):

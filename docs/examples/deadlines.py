@@ -3,7 +3,7 @@ import time
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 
 # region kinds
@@ -32,7 +32,7 @@ def count_primes(below: int) -> int:
 
 # region progress
 @tool(timeout_seconds=10, max_timeout_seconds=300)
-async def index_archive(folders: list[str], context: ToolContext) -> int:
+async def index_archive(folders: list[str], context: Context) -> int:
     """Index folders: up to ten seconds for each, five minutes in total."""
     for number, folder in enumerate(folders, start=1):
         await read(folder)

@@ -4,7 +4,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import Icon, ITool, ToolAnnotations, ToolContext
+from axolotl_core import Context, Icon, ITool, ToolAnnotations
 
 
 # region tool
@@ -24,7 +24,7 @@ class CloseAccount(ITool[Account, None]):
     timeout_seconds = 5.0
     max_concurrency = 2
 
-    async def execute(self, arguments: Account, context: ToolContext) -> None:
+    async def execute(self, arguments: Account, context: Context) -> None:
         """Do nothing: this is an example."""
 
 

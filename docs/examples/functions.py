@@ -5,12 +5,12 @@ from typing import Annotated
 from dependency_injector import containers, providers
 from pydantic import Field
 
-from axolotl_core import ToolContext, tool, tools_of
+from axolotl_core import Context, tool, tools_of
 
 
 # region functions
 @tool
-async def wait(seconds: Annotated[float, Field(ge=0, le=10, description="How long.")], context: ToolContext) -> str:
+async def wait(seconds: Annotated[float, Field(ge=0, le=10, description="How long.")], context: Context) -> str:
     """Wait for a while."""
     await asyncio.sleep(seconds)
     return f"waited, {context.remaining_seconds:.0f} seconds were left"

@@ -1,7 +1,7 @@
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 
 
 class Person(BaseModel):
@@ -12,7 +12,7 @@ class Greet(ITool[Person, str]):
     name = "greet"
     description = "Greet someone by name."
 
-    async def execute(self, arguments: Person, context: ToolContext) -> str:
+    async def execute(self, arguments: Person, context: Context) -> str:
         return f"Hello, {arguments.name}!"
 
 

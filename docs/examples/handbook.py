@@ -1,6 +1,6 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import ResourceNotFound, ToolContext, resource
+from axolotl_core import Context, ResourceNotFound, resource
 
 PAGES = {1: "Wash your hands.", 2: "Feed the axolotls."}
 
@@ -12,7 +12,7 @@ def contents() -> list[int]:
 
 
 @resource("handbook://pages/{number}", mime_type="text/plain")
-def page(number: int, context: ToolContext) -> str:
+def page(number: int, context: Context) -> str:
     """A page of the handbook."""
     if number not in PAGES:
         raise ResourceNotFound(context.uri)

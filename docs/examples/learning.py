@@ -3,7 +3,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext, ToolRegistry
+from axolotl_core import Context, ITool, ToolRegistry
 
 
 class Phrase(BaseModel):
@@ -18,7 +18,7 @@ class Learn(ITool[Phrase, str]):
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
 
-    async def execute(self, arguments: Phrase, context: ToolContext) -> str:
+    async def execute(self, arguments: Phrase, context: Context) -> str:
         async def say(_: dict[str, Any]) -> str:
             return arguments.text
 

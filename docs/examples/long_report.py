@@ -7,7 +7,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from axolotl_server import InProcessClient, connect
 
 CLIENT: dict[str, Any] = {"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -28,7 +28,7 @@ async def collect(quarter: str) -> Figures:
 
 
 @tool(task_support="required", task_restart="resume", timeout_seconds=3600)
-async def report(quarter: str, context: ToolContext) -> str:
+async def report(quarter: str, context: Context) -> str:
     """Collect figures for a report, and publish it after a review."""
     figures = await context.step("collect", lambda once: collect(quarter), model=Figures)
     answer = await context.ask(Review, f"The total is {figures.total}. Publish it?", key="publish")

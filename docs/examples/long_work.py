@@ -3,7 +3,7 @@ import time
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import CancelReason, ITool, ToolContext, tool
+from axolotl_core import CancelReason, Context, ITool, tool
 
 
 class Pages(BaseModel):
@@ -16,7 +16,7 @@ class Translate(ITool[Pages, str]):
     description = "Translate a document."
     timeout_seconds = 60.0
 
-    async def execute(self, arguments: Pages, context: ToolContext) -> str:
+    async def execute(self, arguments: Pages, context: Context) -> str:
         for page in range(1, arguments.pages + 1):
             await self._translate(page)
             context.report_progress(page, arguments.pages, f"page {page}")
@@ -30,7 +30,7 @@ class Translate(ITool[Pages, str]):
 
 # region thread
 @tool(timeout_seconds=0.2)
-def crunch(rounds: int, context: ToolContext) -> int:
+def crunch(rounds: int, context: Context) -> int:
     """Work in a thread and check for cancellation between steps."""
     for _ in range(rounds):
         context.raise_if_cancelled()
@@ -52,7 +52,7 @@ class Query:
 
 
 @tool
-async def run_query(context: ToolContext) -> str:
+async def run_query(context: Context) -> str:
     """Run a query that stops when the call is cancelled."""
     query = Query()
     context.cancellation.on_cancel(query.stop)

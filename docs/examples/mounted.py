@@ -4,14 +4,14 @@ from typing import Any
 from dependency_injector import containers, providers
 from fastapi import FastAPI, Request, Response
 
-from axolotl_core import Principal, ToolContext, tool
+from axolotl_core import Context, Principal, tool
 from axolotl_server import MountedApp
 
 SESSIONS = {"cookie-of-ada": "ada"}
 
 
 @tool
-async def whoami(context: ToolContext) -> str:
+async def whoami(context: Context) -> str:
     """Tell who is calling."""
     return context.principal.subject
 

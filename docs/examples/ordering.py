@@ -1,7 +1,7 @@
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 
 
 class Card(BaseModel):
@@ -32,7 +32,7 @@ class OrderTool(ITool[Card, str]):
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
 
-    async def execute(self, arguments: Card, context: ToolContext) -> str:
+    async def execute(self, arguments: Card, context: Context) -> str:
         receipt = await context.step(
             "charge", lambda once: self._bank.charge(arguments.card, idempotency_key=once), model=Receipt
         )

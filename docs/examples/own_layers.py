@@ -5,14 +5,14 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import (
+    Call,
+    Context,
     FeatureSpec,
     ILayer,
     InputRequired,
     Invoke,
     Overloaded,
     Refused,
-    ToolCall,
-    ToolContext,
     ToolError,
     tool,
 )
@@ -31,7 +31,7 @@ class LicenseLayer(ILayer):
         if "cad" not in spec.feature.tags:
             return call_next
 
-        async def licensed(call: ToolCall) -> Any:
+        async def licensed(call: Call) -> Any:
             if self.free == 0:
                 raise Overloaded("All licenses are in use; try again", retry_after_seconds=5)
             self.free -= 1
@@ -60,7 +60,7 @@ class OutcomeLayer(ILayer):
         if spec.kind != "tool":
             return call_next
 
-        async def noted(call: ToolCall) -> Any:
+        async def noted(call: Call) -> Any:
             call.when_abandoned(lambda: log.info("%s: abandoned (%s)", spec.name, call.cancel_reason))
             try:
                 output = await call_next(call)
@@ -72,7 +72,7 @@ class OutcomeLayer(ILayer):
 
         return noted
 
-    def _note(self, call: ToolCall, outcome: str) -> None:
+    def _note(self, call: Call, outcome: str) -> None:
         if call.abandoned:
             return
         log.info("%s: %s", call.spec.name, f"stopped ({call.cancel_reason})" if call.cancelled else outcome)
@@ -98,7 +98,7 @@ class Material(BaseModel):
 
 
 @tool(tags=frozenset({"cad"}))
-async def draw(part: str, context: ToolContext) -> str:
+async def draw(part: str, context: Context) -> str:
     """Draw a part."""
     if part == "":
         raise ToolError("Name the part to draw.")

@@ -5,13 +5,13 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
 from axolotl_core import (
+    Context,
     EmbeddedResource,
     IPrompt,
     PromptMessage,
     PromptOutput,
     PromptResult,
     TextResource,
-    ToolContext,
     ToolError,
     prompt,
     prompts_of,
@@ -31,7 +31,7 @@ class PlanJourney(IPrompt[Journey]):
     title = "Plan a journey"
     description = "Plan a day in a city."
 
-    async def render(self, arguments: Journey, context: ToolContext) -> str:
+    async def render(self, arguments: Journey, context: Context) -> str:
         people = "one person" if arguments.travelers == 1 else f"{arguments.travelers} people"
         return f"Plan a {arguments.pace} {arguments.day:%A} in {arguments.city} for {people}."
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ExtensionMethod, IExtension, ToolContext, ToolError
+from axolotl_core import Context, ExtensionMethod, IExtension, ToolError
 from axolotl_server import RemoteError, connect
 
 
@@ -19,7 +19,7 @@ class Receipts(IExtension):
     def methods(self) -> Mapping[str, ExtensionMethod]:
         return {"receipts/get": self.get}
 
-    async def get(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def get(self, params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         number = params.get("number")
         if not isinstance(number, int):
             raise ToolError("The receipt number must be an integer.")

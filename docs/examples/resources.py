@@ -6,11 +6,11 @@ from pydantic import BaseModel, Field
 from axolotl_core import (
     Annotations,
     BlobResource,
+    Context,
     IResource,
     IResourceTemplate,
     ResourceNotFound,
     TextResource,
-    ToolContext,
     resource,
     resources_of,
 )
@@ -29,7 +29,7 @@ class License(IResource):
         self._path = path
         self.size = path.stat().st_size
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return self._path.read_text(encoding="utf-8")
 
 
@@ -50,7 +50,7 @@ class Columns(IResourceTemplate[Table]):
     def __init__(self, tables: dict[str, list[str]]) -> None:
         self._tables = tables
 
-    async def read(self, variables: Table, context: ToolContext) -> list[str]:
+    async def read(self, variables: Table, context: Context) -> list[str]:
         found = self._tables.get(f"{variables.schema_name}.{variables.table}")
         if found is None:
             raise ResourceNotFound(context.uri)
@@ -68,7 +68,7 @@ async def pixel() -> bytes:
 
 
 @resource("album://all")
-async def album(context: ToolContext) -> list[TextResource | BlobResource]:
+async def album(context: Context) -> list[TextResource | BlobResource]:
     """Several contents, each with its own URI."""
     return [
         TextResource(f"{context.uri}/title", "Spring", "text/plain"),
@@ -101,7 +101,7 @@ class Shelf:
         self._books = books
 
     @resource("shelf://{isbn}")
-    async def book(self, isbn: str, context: ToolContext) -> str:
+    async def book(self, isbn: str, context: Context) -> str:
         """A book by its ISBN."""
         if isbn not in self._books:
             raise ResourceNotFound(context.uri)

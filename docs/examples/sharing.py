@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 
 
 class Invoice(BaseModel):
@@ -28,7 +28,7 @@ class IsOpen(ITool[Invoice, bool]):
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    async def execute(self, arguments: Invoice, context: ToolContext) -> bool:
+    async def execute(self, arguments: Invoice, context: Context) -> bool:
         return arguments.number in self._ledger.open
 
 
@@ -39,7 +39,7 @@ class CloseInvoice(ITool[Invoice, None]):
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    async def execute(self, arguments: Invoice, context: ToolContext) -> None:
+    async def execute(self, arguments: Invoice, context: Context) -> None:
         self._ledger.open.discard(arguments.number)
 
 

@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator, Iterator
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext, ToolError
+from axolotl_core import Context, ITool, ToolError
 
 
 # region services
@@ -32,7 +32,7 @@ class TrackOrder(ITool[OrderNumber, str]):
         self._orders = orders
         self._currency = currency
 
-    async def execute(self, arguments: OrderNumber, context: ToolContext) -> str:
+    async def execute(self, arguments: OrderNumber, context: Context) -> str:
         state = await self._orders.find(arguments.number)
         if state is None:
             raise ToolError(f"There is no order {arguments.number}.")

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import IStreamTool, ToolContext, tool
+from axolotl_core import Context, IStreamTool, tool
 
 
 # region class
@@ -16,7 +16,7 @@ class Recite(IStreamTool[Topic, str]):
     name = "recite"
     description = "Recite a very short poem."
 
-    async def stream(self, arguments: Topic, context: ToolContext) -> AsyncIterator[str]:
+    async def stream(self, arguments: Topic, context: Context) -> AsyncIterator[str]:
         for line in (f"Oh {arguments.topic},\n", "how you shine!\n"):
             await asyncio.sleep(0)
             yield line
@@ -39,7 +39,7 @@ async def count(to: int) -> AsyncIterator[int]:
 
 # region progress
 @tool
-async def report(orders: list[str], context: ToolContext) -> AsyncIterator[str]:
+async def report(orders: list[str], context: Context) -> AsyncIterator[str]:
     """Write a report about orders."""
     yield "Report\n"
     for number, order in enumerate(orders, 1):

@@ -4,7 +4,7 @@ from typing import Annotated
 from dependency_injector import containers, providers
 from pydantic import BaseModel, ConfigDict, Field
 
-from axolotl_core import ITool, ToolContext, tool
+from axolotl_core import Context, ITool, tool
 
 
 @tool
@@ -36,7 +36,7 @@ class Record(ITool[Anything, str]):
     name = "record"
     description = "Record an event with whatever fields it has."
 
-    async def execute(self, arguments: Anything, context: ToolContext) -> str:
+    async def execute(self, arguments: Anything, context: Context) -> str:
         return ", ".join([arguments.kind, *sorted(arguments.model_extra or {})])
 
 

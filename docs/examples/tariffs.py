@@ -2,7 +2,7 @@ import asyncio
 
 from dependency_injector import containers, providers
 
-from axolotl_core import CacheHint, ToolContext, resource
+from axolotl_core import CacheHint, Context, resource
 from axolotl_server import connect
 
 
@@ -13,7 +13,7 @@ async def tariffs() -> dict[str, int]:
 
 
 @resource("invoices://mine", cache=CacheHint(ttl_seconds=60))
-async def invoices(context: ToolContext) -> str:
+async def invoices(context: Context) -> str:
     """Depends on the caller: a client may keep it for a minute, for this caller only."""
     return f"the invoices of {context.principal.subject}"
 

@@ -5,7 +5,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from greeter import Greet
 
-from axolotl_core import FeatureSpec, Invoke, ToolAnnotations, ToolCall, ToolSpec, prompt, tool
+from axolotl_core import Call, FeatureSpec, Invoke, ToolAnnotations, ToolSpec, prompt, tool
 
 log = logging.getLogger("acme.timing")
 
@@ -16,7 +16,7 @@ def timing(spec: FeatureSpec, call_next: Invoke) -> Invoke:
     if isinstance(spec, ToolSpec) and spec.tool.annotations.read_only:
         return call_next
 
-    async def timed(call: ToolCall) -> Any:
+    async def timed(call: Call) -> Any:
         begin = time.perf_counter()
         try:
             return await call_next(call)

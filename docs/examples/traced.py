@@ -5,7 +5,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from greeter import Greet
 
-from axolotl_core import FeatureSpec, ILayer, Invoke, ToolCall
+from axolotl_core import Call, FeatureSpec, ILayer, Invoke
 from axolotl_server import connect
 
 log = logging.getLogger("acme.calls")
@@ -16,7 +16,7 @@ class TraceLayer(ILayer):
     """Logs every call with its trace ID."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        async def traced(call: ToolCall) -> Any:
+        async def traced(call: Call) -> Any:
             trace = call.trace
             log.info("%s %s, trace %s", spec.kind, spec.name, trace.trace_id if trace else "none")
             return await call_next(call)

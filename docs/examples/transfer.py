@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, Principal, ToolContext, ToolError
+from axolotl_core import Context, ITool, Principal, ToolError
 from axolotl_server import call_principal
 
 
@@ -60,7 +60,7 @@ class Transfer(ITool[Order, str]):
     def __init__(self, session: Callable[[], AbstractAsyncContextManager[Session]]) -> None:
         self._session = session
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         session = await context.enter(self._session)
         session.write(f"{arguments.amount} to {arguments.to}")
         if arguments.amount > 100:

@@ -1,6 +1,6 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import ITool, NoArguments, ToolContext, tool
+from axolotl_core import Context, ITool, NoArguments, tool
 
 
 @tool
@@ -17,7 +17,7 @@ async def find_again(what: str) -> str:
 class Nameless(ITool[NoArguments, str]):
     description = "A tool without a name."
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return ""
 
 

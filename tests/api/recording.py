@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from axolotl_cli.app import app
-from axolotl_server.configuration.settings_shape import fields_of, is_table
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.settings_shape import fields_of, is_table
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PUBLIC: Final = ROOT / "tests" / "api" / "public.txt"

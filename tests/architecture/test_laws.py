@@ -17,14 +17,14 @@ from tests.architecture.sources import Source, read_sources
 
 PACKAGES: Final = "axolotl_*"
 FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli", "axolotl_testing")
-REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
+REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/protocol/eras/")
 
 BUDGET: Final = {"axolotl_core": 9_000, "axolotl_server": 34_500, "axolotl_cli": 8_200, "axolotl_testing": 1_300}
 """The most lines of each package. To raise one, say in `docs/internals/design.md` what users get for it."""
 
 LIBRARIES: Final = {
-    "asyncpg": ["axolotl_server/task_engines/postgres_"],
-    "cryptography": ["axolotl_server/questions/", "axolotl_testing/issuer.py"],
+    "asyncpg": ["axolotl_server/extensions/tasks/engines/postgres_"],
+    "cryptography": ["axolotl_server/calls/", "axolotl_testing/issuer.py"],
     "dependency_injector": [
         "axolotl_cli/checking/",
         "axolotl_cli/target.py",
@@ -33,25 +33,25 @@ LIBRARIES: Final = {
         "axolotl_server/host.py",
         "axolotl_server/hosting/",
         "axolotl_server/http/",
-        "axolotl_server/lifecycle/",
+        "axolotl_server/execution/",
         "axolotl_testing/",
     ],
     "docstring_parser": ["axolotl_core/features/"],
-    "dotenv": ["axolotl_server/configuration/"],
+    "dotenv": ["axolotl_server/settings/"],
     "httpx2": ["axolotl_server/access/", "axolotl_server/client/"],
     "jsonschema_rs": ["axolotl_core/contract/", "axolotl_core/tools/"],
     "jwt": ["axolotl_server/access/", "axolotl_cli/checking/auth_diagnosis.py", "axolotl_testing/issuer.py"],
     "opentelemetry": ["axolotl_server/observation/"],
-    "pgqueuer": ["axolotl_server/task_engines/postgres_"],
+    "pgqueuer": ["axolotl_server/extensions/tasks/engines/postgres_"],
     "prometheus_client": ["axolotl_server/observation/"],
     "pytest": ["axolotl_testing/"],
     "redis": ["axolotl_server/stores/"],
     "rich": ["axolotl_cli/output.py", "axolotl_cli/views/"],
     "uritemplate": ["axolotl_core/resources/"],
-    "uvicorn": ["axolotl_server/http_server/"],
+    "uvicorn": ["axolotl_server/http/server/"],
     "uvloop": ["axolotl_cli/runtime.py"],
     "watchfiles": ["axolotl_cli/development/"],
-    "yaml": ["axolotl_server/skills/"],
+    "yaml": ["axolotl_server/extensions/skills/"],
 }
 """Libraries, each with the only places that may import it."""
 
@@ -89,7 +89,7 @@ def test_libraries_have_a_package() -> None:
 
 
 def test_revisions_are_confined() -> None:
-    """Protocol revisions are spelled in `axolotl_core/protocol/versions.py` and `axolotl_server/eras/` only."""
+    """Revisions are spelled in `axolotl_core/protocol/versions.py` and `axolotl_server/protocol/eras/` only."""
     elsewhere = (source for source in read_sources(PACKAGES) if not source.path.startswith(REVISIONS_LIVE_IN))
     assert_kept(elsewhere, lambda source: check_revisions(source.text))
 

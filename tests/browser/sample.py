@@ -11,11 +11,11 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
 from axolotl_core import (
+    Context,
     ImageContent,
     SchemaTool,
     TextContent,
     ToolAnnotations,
-    ToolContext,
     ToolError,
     ToolResult,
     prompt,
@@ -136,7 +136,7 @@ async def crash() -> str:
 
 
 @tool
-async def wait(context: ToolContext) -> str:
+async def wait(context: Context) -> str:
     """Report progress and wait until canceled."""
     context.report_progress(1, 4, "one of four")
     context.log("warning", "waiting for you")
@@ -152,7 +152,7 @@ class Seat(BaseModel):
 
 
 @tool
-async def book(flight: str, context: ToolContext) -> str:
+async def book(flight: str, context: Context) -> str:
     """Book a flight.
 
     Args:

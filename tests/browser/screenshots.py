@@ -127,10 +127,10 @@ async def take_all(browser: Browser) -> None:
 async def take(browser: Browser, shot: Shot) -> bytes:
     """Take one screenshot with a server and a page of its own."""
     shop.Finish.reset()
-    with patch("axolotl_server.console.journal.time", FixedClock()):
+    with patch("axolotl_server.extensions.console.journal.time", FixedClock()):
         async with serving_console(shop.Container()) as server:
             server.host.target = "shop.py"
-            with patch("axolotl_server.console.description.import_path", lambda target: _ImportPath()):
+            with patch("axolotl_server.extensions.console.description.import_path", lambda target: _ImportPath()):
                 return await _photograph(browser, server, shot)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field, field_validator
 
-from axolotl_core import ToolAnnotations, ToolContext, ToolError, prompt, resource, tool
+from axolotl_core import Context, ToolAnnotations, ToolError, prompt, resource, tool
 from axolotl_core.policies.audit import Sensitive
 
 PRODUCTS = {"AX-0042": "Aquarium, 60 l", "AX-0107": "Water filter", "AX-0300": "Moss ball"}
@@ -113,7 +113,7 @@ async def cancel_order(
 
 
 @tool(title="Export orders", annotations=READ, timeout_seconds=90)
-async def export_orders(context: ToolContext, format: Literal["csv", "json"] = "csv", total: int | None = None) -> str:
+async def export_orders(context: Context, format: Literal["csv", "json"] = "csv", total: int | None = None) -> str:
     """Export all orders, with progress.
 
     Args:

@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_cli.logs import LineFormatter, set_log_level, start_logging
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.configuration.loading import load_settings
+from axolotl_server.settings.loading import load_settings
 
 
 @pytest.fixture

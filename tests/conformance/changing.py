@@ -1,6 +1,6 @@
 """Tools that change the lists of the server."""
 
-from axolotl_core import ITool, NoArguments, PromptRegistry, ToolContext, ToolRegistry, prompt, tool
+from axolotl_core import Context, ITool, NoArguments, PromptRegistry, ToolRegistry, prompt, tool
 
 
 @tool(name="test_passing_tool")
@@ -24,7 +24,7 @@ class TriggerToolChange(ITool[NoArguments, str]):
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self._registry.register(passing_tool)
         self._registry.unregister(passing_tool.name)
         return "The list of tools changed"
@@ -39,7 +39,7 @@ class TriggerPromptChange(ITool[NoArguments, str]):
     def __init__(self, registry: PromptRegistry) -> None:
         self._registry = registry
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self._registry.register(passing_prompt)
         self._registry.unregister(passing_prompt.name)
         return "The list of prompts changed"

@@ -4,7 +4,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import EmbeddedResource, ImageContent, IPrompt, TextResource, ToolContext, prompt
+from axolotl_core import Context, EmbeddedResource, ImageContent, IPrompt, TextResource, prompt
 from axolotl_core.prompts import PromptOutput
 from axolotl_core.registry import AnyPrompt
 from tests.conformance.forms import PromptContext
@@ -43,7 +43,7 @@ class PromptWithResource(IPrompt[ResourceToEmbed]):
     name = "test_prompt_with_embedded_resource"
     description = "Talk about a resource."
 
-    async def render(self, arguments: ResourceToEmbed, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: ResourceToEmbed, context: Context) -> PromptOutput:
         content = TextResource(arguments.resource_uri, "Embedded resource content for testing.", "text/plain")
         return [EmbeddedResource(content), "Please process the embedded resource above."]
 
@@ -55,7 +55,7 @@ async def prompt_with_image() -> list[ImageContent | str]:
 
 
 @prompt(name="test_input_required_result_prompt")
-async def prompt_that_asks(context: ToolContext) -> str:
+async def prompt_that_asks(context: Context) -> str:
     """Ask for the subject."""
     answer = await context.ask(PromptContext, "What context should the prompt use?", key="user_context")
     return f"Prompt with context: {answer.context}"

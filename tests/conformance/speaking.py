@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from axolotl_core.registry import AnyTool
 
 _STEP_SECONDS = 0.05
@@ -11,7 +11,7 @@ _STEP_SECONDS = 0.05
 
 
 @tool(name="test_tool_with_progress")
-async def with_progress(context: ToolContext) -> str:
+async def with_progress(context: Context) -> str:
     """Report progress in three steps."""
     for progress in (0, 50, 100):
         context.report_progress(progress, 100, f"Completed step {progress} of 100")
@@ -20,7 +20,7 @@ async def with_progress(context: ToolContext) -> str:
 
 
 @tool(name="test_tool_with_logging")
-async def with_logging(context: ToolContext) -> str:
+async def with_logging(context: Context) -> str:
     """Log three messages."""
     for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         context.log("info", message)
@@ -29,7 +29,7 @@ async def with_logging(context: ToolContext) -> str:
 
 
 @tool(name="test_logging_tool")
-async def logging_tool(context: ToolContext) -> str:
+async def logging_tool(context: Context) -> str:
     """Log at three levels."""
     context.log("debug", "A detail")
     context.log("info", {"step": 1}, logger="conformance")
@@ -38,7 +38,7 @@ async def logging_tool(context: ToolContext) -> str:
 
 
 @tool(name="test_reconnection")
-async def reconnection(context: ToolContext) -> str:
+async def reconnection(context: Context) -> str:
     """Close the connection before the reply; the client resumes it."""
     context.hang_up()
     await asyncio.sleep(_STEP_SECONDS)

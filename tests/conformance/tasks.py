@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from axolotl_core import ProtocolError, ToolContext, ToolError, tool
+from axolotl_core import Context, ProtocolError, ToolError, tool
 from axolotl_core.registry import AnyTool
 from tests.conformance.forms import Name
 
@@ -42,14 +42,14 @@ async def protocol_error_job() -> str:
 
 
 @tool(task_support="optional")
-async def confirm_delete(filename: str, context: ToolContext) -> str:
+async def confirm_delete(filename: str, context: Context) -> str:
     """Ask for a confirmation first."""
     answer = await context.ask(Decision, f"Delete {filename}?", key="confirm")
     return f"Deleted {filename}" if answer.confirm else f"Kept {filename}"
 
 
 @tool(task_support="optional")
-async def multi_input(context: ToolContext) -> str:
+async def multi_input(context: Context) -> str:
     """Ask two questions at once."""
     first, second = await asyncio.gather(
         context.ask(Decision, "The first?", key="first"), context.ask(Decision, "The second?", key="second")
@@ -58,7 +58,7 @@ async def multi_input(context: ToolContext) -> str:
 
 
 @tool(name="test_tool_with_task", task_support="detached")
-async def ask_first(context: ToolContext) -> str:
+async def ask_first(context: Context) -> str:
     """Ask in the request, and greet in a task."""
     answer = await context.ask(Name, "What is your name?", key="name")
     await context.detach()

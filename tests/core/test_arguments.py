@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from axolotl_core import InvalidArguments, ITool, NoArguments, ToolContext
+from axolotl_core import Context, InvalidArguments, ITool, NoArguments
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.registry import AnyTool
 from tests.support.core.sample_tools import Add, fits, read, read_bytes
@@ -27,7 +27,7 @@ class WithNote(ITool[Note, str]):
     name = "note"
     description = "Keep a note."
 
-    async def execute(self, arguments: Note, context: ToolContext) -> str:
+    async def execute(self, arguments: Note, context: Context) -> str:
         return arguments.text
 
 
@@ -64,7 +64,7 @@ def tool_of(model: type[BaseModel]) -> AnyTool:
     class Made(ITool[model, None]):  # type: ignore[valid-type]
         name = "made"
 
-        async def execute(self, arguments: Any, context: ToolContext) -> None: ...
+        async def execute(self, arguments: Any, context: Context) -> None: ...
 
     return Made()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, Extension, ExtensionMethod, IExtension, ToolContext
+from axolotl_core import ConfigurationError, Context, Extension, ExtensionMethod, IExtension
 from axolotl_core.extension import check_extension
 
 
@@ -16,7 +16,7 @@ class Receipts(IExtension):
     def methods(self) -> Mapping[str, ExtensionMethod]:
         return {"receipts/get": self.get}
 
-    async def get(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def get(self, params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {"id": params["id"], "request": context.request_id}
 
 
@@ -24,7 +24,7 @@ async def test_an_extension_answers_its_methods() -> None:
     """A method takes the parameters and the context, and returns the result."""
     check_extension(Receipts())
     assert Receipts().settings == {}
-    answer = await Receipts().methods["receipts/get"]({"id": 5}, ToolContext(request_id=7))
+    answer = await Receipts().methods["receipts/get"]({"id": 5}, Context(request_id=7))
     assert answer == {"id": 5, "request": 7}
 
 

@@ -12,12 +12,12 @@ from pydantic import Field
 
 from axolotl_core import (
     ConfigurationError,
+    Context,
     Icon,
     InvalidArguments,
     PromptMessage,
     PromptRegistry,
     TextContent,
-    ToolContext,
     prompt,
     tool,
 )
@@ -51,7 +51,7 @@ def review(
 @prompt(
     name="greet", title="Greeting", execution="loop", tags=frozenset({"kind"}), meta={"a": 1}, icons=(Icon("i.png"),)
 )
-def hello(context: ToolContext, to: Annotated[str, Field(alias="for", description="Whom")]) -> str:
+def hello(context: Context, to: Annotated[str, Field(alias="for", description="Whom")]) -> str:
     return f"{to} {context.uri}"
 
 

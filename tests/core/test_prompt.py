@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from axolotl_core import ConfigurationError, InvalidArguments, IPrompt, NoArguments, ToolContext
+from axolotl_core import ConfigurationError, Context, InvalidArguments, IPrompt, NoArguments
 from axolotl_core.arguments import property_of
 from axolotl_core.prompts import PromptOutput, check_prompt
 from tests.support.core.feature_calls import read, told
@@ -42,7 +42,7 @@ class Write(IPrompt[Letter]):
     name = "write"
     description = "Writes a letter"
 
-    async def render(self, arguments: Letter, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: Letter, context: Context) -> PromptOutput:
         return repr(arguments)
 
 
@@ -111,11 +111,11 @@ def test_a_model_may_let_unknown_arguments_pass() -> None:
         model_config = ConfigDict(extra="ignore")
 
     class OpenPrompt(IPrompt[Open]):
-        async def render(self, arguments: Open, context: ToolContext) -> str:
+        async def render(self, arguments: Open, context: Context) -> str:
             return ""
 
     class CarelessPrompt(IPrompt[Careless]):
-        async def render(self, arguments: Careless, context: ToolContext) -> str:
+        async def render(self, arguments: Careless, context: Context) -> str:
             return ""
 
     assert read(OpenPrompt(), more="x").model_extra == {"more": "x"}
@@ -164,7 +164,7 @@ async def test_choices_complete_themselves(argument: str, value: str, suggested:
 class Echo(IPrompt[ArgumentsT], Generic[ArgumentsT]):
     """A class in between that leaves the arguments open."""
 
-    async def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: ArgumentsT, context: Context) -> PromptOutput:
         return arguments.model_dump_json()
 
 
@@ -213,12 +213,12 @@ def test_a_prompt_without_type_arguments_is_refused_when_it_is_defined() -> None
     with pytest.raises(TypeError, match=re.escape("class Bare(IPrompt[Arguments])")):
 
         class Bare(IPrompt):  # type: ignore[type-arg]
-            async def render(self, arguments: Any, context: ToolContext) -> str:
+            async def render(self, arguments: Any, context: Context) -> str:
                 return ""
 
 
 class Nameless(IPrompt[NoArguments]):
-    async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def render(self, arguments: NoArguments, context: Context) -> str:
         return ""
 
 
@@ -229,7 +229,7 @@ class Unfilled(Echo):  # type: ignore[type-arg]
 class OfNumbers(IPrompt[int]):
     name = "of-numbers"
 
-    async def render(self, arguments: int, context: ToolContext) -> str:
+    async def render(self, arguments: int, context: Context) -> str:
         return ""
 
 
@@ -240,7 +240,7 @@ class Listed(BaseModel):
 class OfLists(IPrompt[Listed]):
     name = "of-lists"
 
-    async def render(self, arguments: Listed, context: ToolContext) -> str:
+    async def render(self, arguments: Listed, context: Context) -> str:
         return ""
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import (
+    Context,
     EmbeddedResource,
     ImageContent,
     IPrompt,
@@ -13,7 +14,6 @@ from axolotl_core import (
     PromptResult,
     TextContent,
     TextResource,
-    ToolContext,
     ToolResult,
 )
 from axolotl_core.prompts import PromptOutput, prompt_result
@@ -32,7 +32,7 @@ class Fixed(IPrompt[NoArguments]):
     def __init__(self, output: Any) -> None:
         self.output = output
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
         output: PromptOutput = self.output
         return output
 
@@ -100,7 +100,7 @@ async def test_the_context_reaches_the_prompt() -> None:
     class Asking(IPrompt[NoArguments]):
         name = "asking"
 
-        async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+        async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
             return str(context.request_id)
 
-    assert told_by(await Asking().execute(NoArguments(), ToolContext(request_id="r5"))) == ["r5"]
+    assert told_by(await Asking().execute(NoArguments(), Context(request_id="r5"))) == ["r5"]

@@ -8,13 +8,13 @@ from pydantic import BaseModel
 
 from axolotl_core import (
     ConfigurationError,
+    Context,
     IPrompt,
     IResource,
     IResourceTemplate,
     NoArguments,
     PromptRegistry,
     ResourceRegistry,
-    ToolContext,
     ToolRegistry,
     prompt,
     tool,
@@ -27,7 +27,7 @@ class NamedPrompt(IPrompt[NoArguments]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def render(self, arguments: NoArguments, context: Context) -> str:
         return ""
 
 
@@ -39,7 +39,7 @@ class At(IResource):
     def __init__(self, uri: str) -> None:
         self.uri = uri
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return ""
 
 
@@ -53,7 +53,7 @@ class Under(IResourceTemplate[Variables]):
     def __init__(self, uri_template: str) -> None:
         self.uri_template = uri_template
 
-    async def read(self, variables: Variables, context: ToolContext) -> str:
+    async def read(self, variables: Variables, context: Context) -> str:
         return ""
 
 

@@ -11,7 +11,7 @@ TOOL = """
 class {kind}(ITool[NoArguments, str]):
     name = "{name}"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return self.name
 """
 
@@ -64,7 +64,7 @@ def test_abstract_and_generic_classes_are_skipped(package: MakePackage) -> None:
     class Open(ITool[NoArguments, OutT], Generic[OutT]):
         name = "open"
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> OutT:
+        async def execute(self, arguments: NoArguments, context: Context) -> OutT:
             raise NotImplementedError
 
     class Filled(Open[str]):
@@ -103,7 +103,7 @@ def test_dependencies_are_given_by_name(package: MakePackage) -> None:
         def __init__(self, repository: Any, *, clock: Any = "default", **rest: Any) -> None:
             self.held = (repository, clock, rest)
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str: ...
+        async def execute(self, arguments: NoArguments, context: Context) -> str: ...
     """
     package({"scanned_needs.py": source + dedent(tool_class("Simple", "simple")).replace("\n", "\n    ")})
     needy, simple = scan("scanned_needs", repository="R", unused=1)
@@ -119,7 +119,7 @@ def test_a_missing_dependency_is_named(package: MakePackage) -> None:
 
         def __init__(self, repository: Any, clock: Any) -> None: ...
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str: ...
+        async def execute(self, arguments: NoArguments, context: Context) -> str: ...
     """
     package({"scanned_missing.py": source})
     with pytest.raises(ConfigurationError) as refused:

@@ -20,10 +20,10 @@ class PromptClass(IPrompt[NoArguments]):
     def __init__(self, words: Any) -> None:
         self.held = words
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> str: ...
+    async def render(self, arguments: NoArguments, context: Context) -> str: ...
 
 class OpenPrompt(IPrompt[OpenT], Generic[OpenT]):
-    async def render(self, arguments: OpenT, context: ToolContext) -> str: ...
+    async def render(self, arguments: OpenT, context: Context) -> str: ...
 
 class Variables(BaseModel):
     x: str
@@ -32,7 +32,7 @@ class TemplateClass(IResourceTemplate[Variables]):
     name = "template-class"
     uri_template = "a://{x}/class"
 
-    async def read(self, variables: Variables, context: ToolContext) -> str: ...
+    async def read(self, variables: Variables, context: Context) -> str: ...
 
 @resource("a://function")
 def fixed_function() -> str: ...
@@ -53,7 +53,7 @@ class ResourceClass(AbstractResource):
     def __init__(self, store: Any) -> None:
         self.held = store
 
-    async def read(self, context: ToolContext) -> str: ...
+    async def read(self, context: Context) -> str: ...
 
 class ToolClass(ITool[NoArguments, str]):
     name = "tool-class"
@@ -61,7 +61,7 @@ class ToolClass(ITool[NoArguments, str]):
     def __init__(self, clock: Any) -> None:
         self.held = clock
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str: ...
+    async def execute(self, arguments: NoArguments, context: Context) -> str: ...
 
 class Desk:
     @prompt

@@ -8,7 +8,7 @@ import pytest
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ConfigurationError, ITool, ToolContext
+from axolotl_core import ConfigurationError, Context, ITool
 from axolotl_core.schema import inlined, schema_of
 from axolotl_server import ServerHost, connect
 
@@ -53,7 +53,7 @@ class Travel(ITool[Trip, Tree]):
     name = "travel"
     description = "Travel."
 
-    async def execute(self, arguments: Trip, context: ToolContext) -> Tree:
+    async def execute(self, arguments: Trip, context: Context) -> Tree:
         return Tree(value=1, place=arguments.start, children=[Tree(value=2)])
 
 

@@ -11,10 +11,10 @@ from typer.main import get_command
 
 from axolotl_cli.app import app
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.configuration.environment import unknown_variables
-from axolotl_server.configuration.loading import load_settings
+from axolotl_server.execution.closing import CLOSE_SECONDS
 from axolotl_server.host import ServerHost
-from axolotl_server.lifecycle.closing import CLOSE_SECONDS
+from axolotl_server.settings.environment import unknown_variables
+from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import LIVE_PATH, METRICS_PATH, READY_PATH, STARTUP_PATH
 from tests.deploy.files import (

@@ -8,7 +8,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.access.verifiers import make_gate
-from axolotl_server.configuration.loading import load_settings
+from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
 from tests.docs.test_policy_examples import is_played
 from tests.support.docs.pages import EXAMPLES, ROOT, blocks_in, read_page

@@ -16,10 +16,10 @@ from axolotl_core.protocol.client_text import MAX_ECHO
 from axolotl_server import health
 from axolotl_server.access import authorization, introspection, verifiers
 from axolotl_server.audit import redaction
-from axolotl_server.configuration import secret_files
+from axolotl_server.execution import outage_log
 from axolotl_server.layers import quota
-from axolotl_server.lifecycle import outage_log
 from axolotl_server.observation import metrics, tracebacks
+from axolotl_server.settings import secret_files
 from tests.architecture.checkers import MAX_FILE_LINES, MAX_FUNCTION_LINES
 from tests.support.docs.pages import page_names, read_page
 from tests.support.docs.settings_reference import all_settings

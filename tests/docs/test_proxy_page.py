@@ -2,7 +2,7 @@
 
 import inspect
 
-from axolotl_server.console import routes as admission
+from axolotl_server.extensions.console import routes as admission
 from tests.support.docs.pages import read_page, region_of
 from tests.support.docs.refusals import refusal_messages, refusals_table
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from tests.support.tools import echo
 
 DEADLINE = 0.1
@@ -50,7 +50,7 @@ async def cancel_and_return() -> str:
 
 
 @tool
-async def report_cancel_and_wait(context: ToolContext) -> str:
+async def report_cancel_and_wait(context: Context) -> str:
     context.report_progress(1)
     _cancel_own_task()
     await asyncio.Event().wait()
@@ -58,7 +58,7 @@ async def report_cancel_and_wait(context: ToolContext) -> str:
 
 
 @tool
-async def report_cancel_and_return(context: ToolContext) -> str:
+async def report_cancel_and_return(context: Context) -> str:
     context.report_progress(1)
     _cancel_own_task()
     _cancel_own_task()

@@ -8,7 +8,7 @@ from collections import Counter
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, ToolError, tool
+from axolotl_core import Context, ToolError, tool
 
 LONG_ENOUGH = 0.05
 """How long a call takes to be watched for the disconnection of its client."""
@@ -36,7 +36,7 @@ async def reply() -> str:
 
 
 @tool
-async def report(context: ToolContext) -> str:
+async def report(context: Context) -> str:
     for number in range(3):
         context.report_progress(number)
         await _take_time()
@@ -56,7 +56,7 @@ async def crash() -> str:
 
 
 @tool(timeout_seconds=LONG_ENOUGH)
-async def hang(context: ToolContext) -> None:
+async def hang(context: Context) -> None:
     context.report_progress(1)
     await asyncio.Event().wait()
 
@@ -89,7 +89,7 @@ def leave_thread() -> str:
 
 
 @tool(execution="process")
-def use_process(context: ToolContext) -> str:
+def use_process(context: Context) -> str:
     context.report_progress(1)
     return "done"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pydantic import BaseModel
 
-from axolotl_core import CancelReason, ITool, ToolCall, ToolContext, ToolError
+from axolotl_core import Call, CancelReason, Context, ITool, ToolError
 from axolotl_server import ServerHost
 from tests.support.object_counts import bulkhead_of, holdings
 from tests.support.peers.memory_transport import MemoryTransport
@@ -41,7 +41,7 @@ class Puppet(ITool[Manner, str]):
     def __init__(self) -> None:
         self.strings: dict[Any, asyncio.Future[str]] = {}
 
-    async def execute(self, arguments: Manner, context: ToolContext) -> str:
+    async def execute(self, arguments: Manner, context: Context) -> str:
         string = self.strings[context.request_id]
         try:
             return await asyncio.shield(string)
@@ -74,7 +74,7 @@ class Races(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     @property
-    def in_flight(self) -> dict[Any, ToolCall]:
+    def in_flight(self) -> dict[Any, Call]:
         return {one.request_id: one for one in self.host.handler.inflight}
 
     @rule(deaf=st.booleans())

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from axolotl_server import ServerHost
 from tests.faults.wires import HttpWire, StreamWire, Wire
 from tests.support.call_resources import Ledger
@@ -38,19 +38,19 @@ def tools_of_all_kinds(chance: random.Random, ledger: Ledger) -> list[Any]:
     """Create tools that take random times, some of them too long."""
 
     @tool
-    async def quick(context: ToolContext) -> None:
+    async def quick(context: Context) -> None:
         await context.enter(ledger.waiting("quick"))
         for turn in range(chance.randrange(20)):
             context.report_progress(turn)
             await asyncio.sleep(0)
 
     @tool
-    async def slow(context: ToolContext) -> None:
+    async def slow(context: Context) -> None:
         await context.enter(ledger.plain("slow"))
         await asyncio.sleep(chance.uniform(0, 2 * DEADLINE))
 
     @tool
-    async def deaf(context: ToolContext) -> None:
+    async def deaf(context: Context) -> None:
         await context.enter(ledger.waiting("deaf"))
         end = time.monotonic() + chance.uniform(0, 3 * DEADLINE)
         while time.monotonic() < end:
@@ -64,12 +64,12 @@ def tools_of_all_kinds(chance: random.Random, ledger: Ledger) -> list[Any]:
         await asyncio.sleep(chance.uniform(0, DEADLINE / 2))
 
     @tool(max_concurrency=3, queue_limit=20)
-    def threaded(context: ToolContext) -> None:
+    def threaded(context: Context) -> None:
         context.open(ledger.plain("threaded"))
         threading.Event().wait(chance.uniform(0, 2 * DEADLINE))
 
     @tool(pool="aside", max_timeout_seconds=3 * DEADLINE)
-    def reporting(context: ToolContext) -> None:
+    def reporting(context: Context) -> None:
         for step in range(chance.randrange(6)):
             context.report_progress(step)
             threading.Event().wait(chance.uniform(0, DEADLINE))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
+from axolotl_core import Call, CancelReason, Context, FeatureSpec, ILayer, Invoke, tool
 from axolotl_server import ServerHost
 from tests.support.containers import process_tools
 from tests.support.forked_processes import Mailbox
@@ -30,7 +30,7 @@ class Stage:
         self.go_on = asyncio.Event()
         self.thread_started = threading.Event()
         self.thread_goes_on = threading.Event()
-        self.calls: list[ToolCall] = []
+        self.calls: list[Call] = []
         self.tools = (
             *(tool(wait), tool(max_concurrency=1, queue_limit=9, queue_timeout_seconds=LONG)(queue_up)),
             *(tool(self.swallow), tool(self.block), tool(pool="narrow")(self.block_narrowly), tool(ask)),
@@ -40,7 +40,7 @@ class Stage:
     def layer(self) -> "StageLayer":
         return StageLayer(self)
 
-    async def swallow(self, context: ToolContext) -> str:
+    async def swallow(self, context: Context) -> str:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -72,7 +72,7 @@ async def queue_up() -> None:
     await asyncio.Event().wait()
 
 
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     return (await context.ask(Name, "who?")).name
 
 
@@ -83,7 +83,7 @@ class StageLayer(ILayer):
         self._stage = stage
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        async def held(call: ToolCall) -> Any:
+        async def held(call: Call) -> Any:
             self._stage.calls.append(call)
             self._stage.reached.set()
             if spec.name == "before":
@@ -169,7 +169,7 @@ async def test_a_call_is_stopped(stage_name: str, reason: CancelReason, tmp_path
     _check(answers, stopped, reason)
 
 
-def _check(messages: list[Any], stopped: list[ToolCall], reason: CancelReason) -> None:
+def _check(messages: list[Any], stopped: list[Call], reason: CancelReason) -> None:
     answers = [one for one in messages if "method" not in one]
     told = reason in (CancelReason.TIMEOUT, CancelReason.SHUTDOWN)
     assert sorted(answer["id"] for answer in answers) == ([one.request_id for one in stopped] if told else [])

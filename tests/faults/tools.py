@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolCall, ToolContext, ToolError, tool
+from axolotl_core import Call, Context, ToolError, tool
 from axolotl_server.calls.feature_method import FeatureMethod
 from tests.support.tools import echo
 
@@ -50,9 +50,9 @@ async def hold_again() -> None:
 
 
 @tool
-async def census(context: ToolContext) -> dict[str, int]:
+async def census(context: Context) -> dict[str, int]:
     """Count everything that runs, except this call."""
-    assert isinstance(context, ToolCall)
+    assert isinstance(context, Call)
     assert isinstance(context.overseer, FeatureMethod)
     inflight = context.overseer._inflight
     return {
@@ -136,7 +136,7 @@ async def hang_in_thread() -> None:
 
 
 @tool(timeout_seconds=DEADLINE)
-async def flood(context: ToolContext) -> None:
+async def flood(context: Context) -> None:
     """Send many messages until canceled."""
     number = 0
     while True:

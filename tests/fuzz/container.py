@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ResourceNotFound, Sensitive, ToolContext, ToolError, prompt, resource, tool
+from axolotl_core import Context, ResourceNotFound, Sensitive, ToolError, prompt, resource, tool
 
 HIDDEN: Final = "canary-of-an-exception-7e3f"
 """Part of every exception that the features raise. No reply may contain it."""
@@ -82,19 +82,19 @@ async def refusing() -> str:
 
 
 @tool
-async def asking(context: ToolContext) -> str:
+async def asking(context: Context) -> str:
     """Ask the user."""
     return (await context.ask(Answer, "Which word?")).word[:10]
 
 
 @tool
-async def sampling(context: ToolContext) -> str:
+async def sampling(context: Context) -> str:
     """Ask a model."""
     return (await context.sample("What is best?", max_tokens=10)).text[:10]
 
 
 @tool
-async def reporting(context: ToolContext) -> str:
+async def reporting(context: Context) -> str:
     """Report progress and log."""
     for step in range(3):
         context.report_progress(step, 3, "working")
@@ -122,7 +122,7 @@ async def optional_task(text: str = "x") -> str:
 
 
 @tool(task_support="required")
-async def required_task(context: ToolContext) -> str:
+async def required_task(context: Context) -> str:
     """Run as a task that asks."""
     return (await context.ask(Answer, "Which word?")).word[:10]
 
@@ -146,7 +146,7 @@ async def failing_prompt() -> str:
 
 
 @prompt
-async def asking_prompt(context: ToolContext) -> str:
+async def asking_prompt(context: Context) -> str:
     """Ask before rendering."""
     return (await context.ask(Answer, "About what?")).word[:10]
 
@@ -176,7 +176,7 @@ async def profile(user_id: int, full: bool = False) -> dict[str, int | bool]:
 
 
 @resource("notes://{+path}")
-async def note(path: str, context: ToolContext) -> str:
+async def note(path: str, context: Context) -> str:
     """A note."""
     if len(path) > 20:
         raise ResourceNotFound(context.uri)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from axolotl_core import ITool, Limits, Principal, ToolCall, ToolSpec
+from axolotl_core import Call, ITool, Limits, Principal, ToolSpec
 from axolotl_core.layers import Layer, fold, run_in_place
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_core.protocol.identity import ANONYMOUS
@@ -86,18 +86,18 @@ class Pipeline:
         layers: list[Layer] = [audit.layer, *outer, validation, DeadlineTable().timeout, audit.layer.announce, *inner]
         self._invoke, _ = fold(layers, self.spec, run_in_place(self.spec))
 
-    def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> ToolCall:
+    def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> Call:
         """Create a call for the current task."""
         raw = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
         task = asyncio.current_task()
         assert task is not None
-        return ToolCall(1, principal=principal, spec=self.spec, raw=raw, task=task)
+        return Call(1, principal=principal, spec=self.spec, raw=raw, task=task)
 
     async def run(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> Any:
         """Create and run a call."""
         return await self._invoke(self.call(arguments, principal))
 
-    async def run_call(self, call: ToolCall) -> Any:
+    async def run_call(self, call: Call) -> Any:
         return await self._invoke(call)
 
 

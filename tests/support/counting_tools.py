@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from axolotl_core import ITool, Principal, ToolCall, ToolContext
+from axolotl_core import Call, Context, ITool, Principal
 from axolotl_core.policies.tool_rules import Idempotency, IResultStore
 from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
-from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.support.peers.layer_calls import HandCall, spec_of
 from tests.support.servers.serving import until
@@ -32,9 +32,9 @@ class Pay(ITool[Order, str]):
         self.done: Counter[str | None] = Counter()
         self.cancelled: Counter[str | None] = Counter()
         self.ends: dict[str | None, asyncio.Future[Any]] = {}
-        self.contexts: list[ToolContext] = []
+        self.contexts: list[Context] = []
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         key = arguments.key
         assert key not in self.ends, "two runs of one key at once"
         self.runs[key] += 1
@@ -61,7 +61,7 @@ class Till:
 
     def __init__(self, tool: Pay | None = None, store: IResultStore | None = None, **options: Any) -> None:
         self.now = 0.0
-        self.finalised: list[ToolCall] = []
+        self.finalised: list[Call] = []
         self.tool = tool or Pay()
         self.store = MemoryResultStore(1000, 1_000_000, lambda: self.now) if store is None else store
         self.spec = spec_of(self.tool)
@@ -91,5 +91,5 @@ def text(outcome: Any) -> str:
     return outcome if isinstance(outcome, str) else str(outcome.content[0].text)
 
 
-def forget(call: ToolCall) -> None:
+def forget(call: Call) -> None:
     """A finalizer that does nothing, for tools without per-call resources."""

@@ -7,7 +7,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ITool, Layer, NoArguments, ToolContext, ToolError, tool
+from axolotl_core import Context, ITool, Layer, NoArguments, ToolError, tool
 
 
 class Text(BaseModel):
@@ -17,7 +17,7 @@ class Text(BaseModel):
 class Echo(ITool[Text, str]):
     name = "echo"
 
-    async def execute(self, arguments: Text, context: ToolContext) -> str:
+    async def execute(self, arguments: Text, context: Context) -> str:
         return arguments.text
 
 
@@ -34,7 +34,7 @@ async def echo(text: str) -> str:
 
 
 @tool
-async def ask_name(context: ToolContext) -> str:
+async def ask_name(context: Context) -> str:
     """Ask a question and return the answer."""
     return (await context.ask(Name, "Who?")).name
 
@@ -61,9 +61,9 @@ class Probe(ITool[NoArguments, str]):
         self.started = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.release = asyncio.Event()
-        self.context: ToolContext | None = None
+        self.context: Context | None = None
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self.context = context
         self.started.set()
         if self.progress:
@@ -85,7 +85,7 @@ class Holding(ITool[Text, str]):
         self.running = 0
         self.release = asyncio.Event()
 
-    async def execute(self, arguments: Text, context: ToolContext) -> str:
+    async def execute(self, arguments: Text, context: Context) -> str:
         self.running += 1
         await self.release.wait()
         return "held"

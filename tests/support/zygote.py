@@ -26,7 +26,7 @@ _PRELOADED = (
     "axolotl_cli.serving.http",
     "axolotl_cli.serving.stdio",
     "axolotl_cli.views.offer",
-    "axolotl_server.console.console",
+    "axolotl_server.extensions.console.console",
     "docstring_parser",
     "jsonschema_rs",
     "pytest",

@@ -20,7 +20,7 @@ CONTAINER = '''
 
     from dependency_injector import containers, providers
 
-    from axolotl_core import ToolContext, ToolError, tool
+    from axolotl_core import Context, ToolError, tool
 
 
     class Orders:

@@ -159,7 +159,7 @@ LEAKY = """
 import asyncio, threading
 from contextlib import asynccontextmanager
 from dependency_injector import containers, providers
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 end = threading.Event()
 
@@ -169,7 +169,7 @@ def hang() -> str:
     return "too late"
 
 @tool
-async def borrow(context: ToolContext) -> str:
+async def borrow(context: Context) -> str:
     await context.enter(held)
     return "borrowed"
 

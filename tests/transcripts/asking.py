@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import Declined, SchemaTool, Titles, ToolContext, prompt, resource, tool
+from axolotl_core import Context, Declined, SchemaTool, Titles, prompt, resource, tool
 from axolotl_core.questions.sampling import ModelPreferences, SamplingTool
 
 
@@ -32,26 +32,26 @@ class Tags(BaseModel):
 
 
 @tool
-async def greet(context: ToolContext) -> str:
+async def greet(context: Context) -> str:
     """Ask for a name."""
     return f"Hello, {(await context.ask(Name, 'Who are you?')).name}!"
 
 
 @tool
-async def describe(context: ToolContext) -> str:
+async def describe(context: Context) -> str:
     """Ask for all kinds of things."""
     profile = await context.ask(Profile, "Tell me about you", key="profile")
     return f"{profile.name} {profile.age} {profile.member} {profile.size}"
 
 
 @tool
-async def tag(context: ToolContext) -> str:
+async def tag(context: Context) -> str:
     """Ask for several choices."""
     return ",".join((await context.ask(Tags, "Which?")).tags)
 
 
 @tool
-async def consent(context: ToolContext) -> str:
+async def consent(context: Context) -> str:
     """Take no for an answer."""
     try:
         await context.ask(Name, "May I?")
@@ -61,21 +61,21 @@ async def consent(context: ToolContext) -> str:
 
 
 @tool
-async def sign_in(context: ToolContext) -> str:
+async def sign_in(context: Context) -> str:
     """Have a page opened."""
     await context.ask_url("https://example.com/sign-in?state=1", "Please sign in")
     return "signed in"
 
 
 @tool
-async def write(context: ToolContext) -> str:
+async def write(context: Context) -> str:
     """Have the client's model write something."""
     sample = await context.sample("Write a poem", max_tokens=20)
     return f"{sample.model} {sample.role} {sample.stop_reason}: {sample.text}"
 
 
 @tool
-async def write_much(context: ToolContext) -> str:
+async def write_much(context: Context) -> str:
     """Say all that may be said about a sample."""
     sample = await context.sample(
         "Write a poem",
@@ -90,7 +90,7 @@ async def write_much(context: ToolContext) -> str:
 
 
 @tool
-async def write_with_tools(context: ToolContext) -> str:
+async def write_with_tools(context: Context) -> str:
     """Give the client's model a tool."""
     tools = [SamplingTool("look", {"type": "object"}, "Look around")]
     sample = await context.sample("Look", max_tokens=20, tools=tools, tool_choice="required")
@@ -98,13 +98,13 @@ async def write_with_tools(context: ToolContext) -> str:
 
 
 @tool
-async def where(context: ToolContext) -> str:
+async def where(context: Context) -> str:
     """Ask for the roots."""
     return ", ".join(f"{root.name or '?'}={root.uri}" for root in await context.roots())
 
 
 @tool
-async def all_at_once(context: ToolContext) -> str:
+async def all_at_once(context: Context) -> str:
     """Ask three things together."""
     name, sample, roots = await asyncio.gather(
         context.ask(Name, "Who?"), context.sample("Greet", max_tokens=5), context.roots()
@@ -113,7 +113,7 @@ async def all_at_once(context: ToolContext) -> str:
 
 
 @tool
-async def what_is_possible(context: ToolContext) -> str:
+async def what_is_possible(context: Context) -> str:
     """Tell what can be asked."""
     able = {
         "ask": context.can_ask,
@@ -125,7 +125,7 @@ async def what_is_possible(context: ToolContext) -> str:
 
 
 @tool
-async def two_steps(first: str, context: ToolContext) -> str:
+async def two_steps(first: str, context: Context) -> str:
     """Ask one thing after the other."""
     name = (await context.ask(Name, f"{first}: who?")).name
     colour = (await context.ask(Colour, f"Which colour, {name}?")).colour
@@ -133,14 +133,14 @@ async def two_steps(first: str, context: ToolContext) -> str:
 
 
 @tool
-async def three_steps(context: ToolContext) -> str:
+async def three_steps(context: Context) -> str:
     """Ask the same thing thrice, and count."""
     names = [(await context.ask(Name, f"Name {number}?")).name for number in range(3)]
     return ",".join(names)
 
 
 @tool
-async def cautious(context: ToolContext) -> str:
+async def cautious(context: Context) -> str:
     """Handle every error, and clean up."""
     try:
         return (await context.ask(Name, "Who?", key="who")).name
@@ -151,7 +151,7 @@ async def cautious(context: ToolContext) -> str:
 
 
 @tool
-async def busy(context: ToolContext) -> str:
+async def busy(context: Context) -> str:
     """Say how far it is, then ask."""
     context.report_progress(1, 2, "asking")
     name = (await context.ask(Name, "Who?")).name
@@ -160,7 +160,7 @@ async def busy(context: ToolContext) -> str:
 
 
 @tool(execution="thread")
-async def ask_in_thread(context: ToolContext) -> str:
+async def ask_in_thread(context: Context) -> str:
     """Ask from a loop in a worker thread."""
     return f"Hello, {(await context.ask(Name, 'Who is there?')).name}!"
 
@@ -170,19 +170,19 @@ def _calm(arguments: dict[str, Any]) -> str:
 
 
 @prompt
-async def about(topic: str, context: ToolContext) -> str:
+async def about(topic: str, context: Context) -> str:
     """Ask before the prompt is written."""
     return f"{topic}, says {(await context.ask(Name, 'By whom?')).name}"
 
 
 @resource("secrets://one")
-async def secret(context: ToolContext) -> str:
+async def secret(context: Context) -> str:
     """Ask before something is read."""
     return f"for {(await context.ask(Name, 'For whom?')).name}"
 
 
 @resource("secrets://of/{owner}")
-async def secret_of(owner: str, context: ToolContext) -> str:
+async def secret_of(owner: str, context: Context) -> str:
     """Ask before something of many is read."""
     return f"of {owner} for {(await context.ask(Name, f'Who reads {owner}?')).name}"
 

@@ -2,7 +2,7 @@
 
 from dependency_injector import containers, providers
 
-from axolotl_core import CacheHint, ToolContext, prompt, resource, tool
+from axolotl_core import CacheHint, Context, prompt, resource, tool
 from tests.transcripts.asking import Name
 
 
@@ -44,7 +44,7 @@ async def of_owner(owner: str) -> str:
 
 
 @resource("kept://asked", cache=CacheHint(60, "public"))
-async def asked(context: ToolContext) -> str:
+async def asked(context: Context) -> str:
     return (await context.ask(Name, "Who?")).name
 
 

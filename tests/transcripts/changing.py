@@ -6,11 +6,11 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import (
+    Context,
     ITool,
     PromptRegistry,
     ResourceRegistry,
     SchemaTool,
-    ToolContext,
     ToolRegistry,
     prompt,
     resource,
@@ -52,7 +52,7 @@ class Toggle(ITool[Which, str]):
             "resources": (resources, extra_resource),
         }
 
-    async def execute(self, arguments: Which, context: ToolContext) -> str:
+    async def execute(self, arguments: Which, context: Context) -> str:
         registry, item = self._registries[arguments.kind]
         if registry.unregister(registry.name_of(item)):
             return "taken away"
@@ -71,7 +71,7 @@ class Touch(ITool[Where, str]):
     def __init__(self, resources: ResourceRegistry) -> None:
         self._resources = resources
 
-    async def execute(self, arguments: Where, context: ToolContext) -> str:
+    async def execute(self, arguments: Where, context: Context) -> str:
         self._resources.updated(arguments.uri)
         return "touched"
 

@@ -7,7 +7,7 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import Completion, IPrompt, IResourceTemplate, ToolContext, ToolError, prompt, prompts_of, resource
+from axolotl_core import Completion, Context, IPrompt, IResourceTemplate, ToolError, prompt, prompts_of, resource
 from axolotl_core.features.completion import CompletionOutput
 
 
@@ -71,7 +71,7 @@ class Place(BaseModel):
 class Travel(IPrompt[Place]):
     name = "travel"
 
-    async def render(self, arguments: Place, context: ToolContext) -> str:
+    async def render(self, arguments: Place, context: Context) -> str:
         return f"Go to {arguments.city} in {arguments.country}"
 
     async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
@@ -84,7 +84,7 @@ class Weather(IResourceTemplate[Place]):
     uri_template = "weather://{country}/{city}"
     name = "weather"
 
-    async def read(self, variables: Place, context: ToolContext) -> str:
+    async def read(self, variables: Place, context: Context) -> str:
         return "fine"
 
     async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:

@@ -7,13 +7,13 @@ from dependency_injector import containers, providers
 
 from axolotl_core import (
     AppLink,
+    Context,
     Extension,
     IExtension,
     ITool,
     NoArguments,
     ResourceNotFound,
     TextResource,
-    ToolContext,
     ToolError,
     resource,
     tool,
@@ -36,22 +36,22 @@ class Receipts(IExtension):
             "receipts/own": self.own,
         }
 
-    async def print(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def print(self, params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         context.report_progress(1, 2)
         known = context.client_extension(RECEIPTS)
         return {"number": params.get("number"), "settings": known}
 
-    async def nothing(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def nothing(self, params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {}
 
-    async def fail(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def fail(self, params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         if params.get("how") == "missing":
             raise ResourceNotFound("receipts://5")
         if params.get("how") == "politely":
             raise ToolError("Out of paper", meta={"example.com/sheets": 0})
         raise RuntimeError("the password is swordfish")
 
-    async def own(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def own(self, params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {"resultType": "receipt", "_meta": {"example.com/n": 1}}
 
 
@@ -61,7 +61,7 @@ class Chart(ITool[NoArguments, str]):
     app = "ui://chart"
     meta = {"example.com/cost": 1}  # noqa: RUF012
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         settings = context.client_extension(APPS)
         return "no apps" if settings is None else f"apps with {settings.get('mimeTypes')}"
 
@@ -71,7 +71,7 @@ class Redraw(ITool[NoArguments, str]):
     description = "Draw it again, for the page only"
     app = AppLink("ui://chart", ("app",))
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return "drawn"
 
 
@@ -82,7 +82,7 @@ async def plain() -> str:
 
 
 @resource("ui://chart")
-async def chart_page(context: ToolContext) -> TextResource:
+async def chart_page(context: Context) -> TextResource:
     """Show the chart."""
     meta = {"ui": {"prefersBorder": True, "csp": {"connectDomains": ["https://example.com"]}}}
     return TextResource(context.uri, "<!DOCTYPE html><title>Chart</title>", "text/html;profile=mcp-app", meta)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from axolotl_core import (
     Annotations,
     AudioContent,
+    Context,
     EmbeddedResource,
     Icon,
     ImageContent,
@@ -20,7 +21,6 @@ from axolotl_core import (
     ResourceLink,
     TextContent,
     TextResource,
-    ToolContext,
     ToolError,
     prompt,
 )
@@ -50,7 +50,7 @@ class Recipe(IPrompt[Order]):
     icons = (ICON,)
     meta = {"example.com/kitchen": True}  # noqa: RUF012
 
-    async def render(self, arguments: Order, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: Order, context: Context) -> PromptOutput:
         when = "" if arguments.day is None else f" on {arguments.day:%A}"
         heat = "spicy" if arguments.spicy else "mild"
         return (
@@ -61,7 +61,7 @@ class Recipe(IPrompt[Order]):
 class Gallery(IPrompt[NoArguments]):
     name = "gallery"
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
         noted = Annotations(("user",), 0.5, "2025-01-01T00:00:00Z")
         return [
             "plain words",
@@ -76,13 +76,13 @@ class Gallery(IPrompt[NoArguments]):
 class Whole(IPrompt[NoArguments]):
     name = "whole"
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
         said = (PromptMessage("user", TextContent("Why?")), PromptMessage("assistant", "Because."))
         return PromptResult(said, "A short talk", {"example.com/took": 5})
 
 
 @prompt
-def greet(name: str, context: ToolContext) -> str:
+def greet(name: str, context: Context) -> str:
     """Greet somebody.
 
     Args:
@@ -95,21 +95,21 @@ def greet(name: str, context: ToolContext) -> str:
 class Refuse(IPrompt[NoArguments]):
     name = "refuse"
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
         raise ToolError("The kitchen is closed", meta={"example.com/opens": "noon"})
 
 
 class Crash(IPrompt[NoArguments]):
     name = "crash"
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
         raise RuntimeError("the password is swordfish")
 
 
 class Lie(IPrompt[NoArguments]):
     name = "lie"
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+    async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
         return 5  # type: ignore[return-value]
 
 

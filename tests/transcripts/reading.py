@@ -8,11 +8,11 @@ from pydantic import BaseModel
 from axolotl_core import (
     Annotations,
     BlobResource,
+    Context,
     IResource,
     IResourceTemplate,
     ResourceNotFound,
     TextResource,
-    ToolContext,
     ToolError,
     resource,
 )
@@ -30,7 +30,7 @@ class Notes(IResource):
     icons = (ICON,)
     meta = {"example.com/pages": 1}  # noqa: RUF012
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return "# Hi\n"
 
 
@@ -52,7 +52,7 @@ def logo() -> bytes:
 
 
 @resource("folder://all")
-async def folder(context: ToolContext) -> list[TextResource | BlobResource]:
+async def folder(context: Context) -> list[TextResource | BlobResource]:
     """Give several contents."""
     return [
         TextResource(f"{context.uri}/a.txt", "inside", "text/plain", {"example.com/n": 2}),
@@ -99,7 +99,7 @@ class People(IResourceTemplate[Person]):
     icons = (ICON,)
     meta = {"example.com/pages": 2}  # noqa: RUF012
 
-    async def read(self, variables: Person, context: ToolContext) -> Any:
+    async def read(self, variables: Person, context: Context) -> Any:
         if variables.number > 99:
             raise ResourceNotFound(context.uri)
         return {"number": variables.number, "part": variables.part, "uri": context.uri}

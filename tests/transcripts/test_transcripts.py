@@ -32,14 +32,14 @@ CONSTANTS: Mapping[str, Mapping[str, object]] = {
     "caching:Container": {"axolotl_server.features.catalogue.PAGE_SIZE": 3},
     "changing:Narrow": {
         "axolotl_server.features.resources.MAX_RESOURCES": 2,
-        "axolotl_server.methods.subscriptions.MAX_RESOURCES": 2,
+        "axolotl_server.protocol.subscriptions.MAX_RESOURCES": 2,
     },
     "paging:Container": {"axolotl_server.features.catalogue.PAGE_SIZE": 2},
     "skilled:SmallPages": {"axolotl_server.features.catalogue.PAGE_SIZE": 1},
     "speaking:Quiet": {
-        "axolotl_server.messages.request._LOG_LEVEL": "error",
-        "axolotl_server.messages.request.PROGRESS_PER_SECOND": 0.001,
-        "axolotl_server.messages.request.LOG_MESSAGES_PER_SECOND": 0.001,
+        "axolotl_server.protocol.request._LOG_LEVEL": "error",
+        "axolotl_server.protocol.request.PROGRESS_PER_SECOND": 0.001,
+        "axolotl_server.protocol.request.LOG_MESSAGES_PER_SECOND": 0.001,
     },
 }
 """Smaller bounds for some servers."""

@@ -12,6 +12,7 @@ from axolotl_core import (
     AudioContent,
     BlobResource,
     ContentBlock,
+    Context,
     EmbeddedResource,
     Icon,
     ImageContent,
@@ -23,7 +24,6 @@ from axolotl_core import (
     TextContent,
     TextResource,
     ToolAnnotations,
-    ToolContext,
     ToolError,
     ToolResult,
     tool,
@@ -53,7 +53,7 @@ class Echo(ITool[Text, str]):
     name = "echo"
     description = "Repeat a text"
 
-    async def execute(self, arguments: Text, context: ToolContext) -> str:
+    async def execute(self, arguments: Text, context: Context) -> str:
         return arguments.text
 
 
@@ -65,7 +65,7 @@ class Add(ITool[Pair, Sum]):
     icons = (ICON,)
     meta = {"example.com/cost": 1}  # noqa: RUF012
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+    async def execute(self, arguments: Pair, context: Context) -> Sum:
         return Sum(total=arguments.a + arguments.b)
 
 
@@ -73,7 +73,7 @@ class Nothing(ITool[NoArguments, None]):
     name = "nothing"
     description = "Say nothing"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+    async def execute(self, arguments: NoArguments, context: Context) -> None:
         return None
 
 
@@ -83,7 +83,7 @@ class Squares(ITool[NoArguments, list[int]]):
     annotations = ToolAnnotations(title="Square numbers", idempotent=True)
     title = "Squares"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> list[int]:
+    async def execute(self, arguments: NoArguments, context: Context) -> list[int]:
         return [1, 4, 9]
 
 
@@ -91,7 +91,7 @@ class Answer(ITool[NoArguments, int]):
     name = "answer"
     description = "Give a number"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> int:
+    async def execute(self, arguments: NoArguments, context: Context) -> int:
         return 42
 
 
@@ -99,7 +99,7 @@ class Picture(ITool[NoArguments, ImageContent]):
     name = "picture"
     description = "Give a single block"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> ImageContent:
+    async def execute(self, arguments: NoArguments, context: Context) -> ImageContent:
         return ImageContent(b"\x89PNG", "image/png")
 
 
@@ -107,7 +107,7 @@ class Gallery(ITool[NoArguments, list[ContentBlock]]):
     name = "gallery"
     description = "Give every kind of block"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> list[ContentBlock]:
+    async def execute(self, arguments: NoArguments, context: Context) -> list[ContentBlock]:
         noted = Annotations(("user",), 0.5, "2025-01-01T00:00:00Z")
         return [
             TextContent("words", noted, {"example.com/n": 1}),
@@ -123,7 +123,7 @@ class Whole(ITool[NoArguments, ToolResult]):
     name = "whole"
     description = "Decide about every part of the result"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> ToolResult:
+    async def execute(self, arguments: NoArguments, context: Context) -> ToolResult:
         return ToolResult((TextContent("done"),), Sum(total=3), meta={"example.com/took": 5})
 
 
@@ -131,7 +131,7 @@ class WholeError(ITool[NoArguments, ToolResult]):
     name = "whole_error"
     description = "Give a result that is an error"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> ToolResult:
+    async def execute(self, arguments: NoArguments, context: Context) -> ToolResult:
         return ToolResult((TextContent("no luck"),), [1], is_error=True)
 
 
@@ -139,7 +139,7 @@ class Words(IStreamTool[Text, str]):
     name = "words"
     description = "Stream text"
 
-    async def stream(self, arguments: Text, context: ToolContext) -> AsyncIterator[str]:
+    async def stream(self, arguments: Text, context: Context) -> AsyncIterator[str]:
         for word in arguments.text.split():
             yield word + "."
 
@@ -156,7 +156,7 @@ async def countdown(start: int) -> AsyncIterator[int]:
 
 
 @tool(execution="thread")
-def shout(text: str, context: ToolContext) -> str:
+def shout(text: str, context: Context) -> str:
     """Work in a thread."""
     context.report_progress(0.5, 1, "loud")
     return text.upper()
@@ -166,7 +166,7 @@ class Climb(ITool[Steps, str]):
     name = "climb"
     description = "Report progress"
 
-    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+    async def execute(self, arguments: Steps, context: Context) -> str:
         for value in arguments.values:
             context.report_progress(value, 10, f"at {value:g}")
         return "there"
@@ -176,7 +176,7 @@ class Refuse(ITool[NoArguments, str]):
     name = "refuse"
     description = "Raise what the model may read"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         raise ToolError("The moon is not made of cheese", meta={"example.com/why": "geology"})
 
 
@@ -184,7 +184,7 @@ class Crash(ITool[NoArguments, str]):
     name = "crash"
     description = "Raise what nobody may read"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         raise RuntimeError("the password is swordfish")
 
 
@@ -192,7 +192,7 @@ class Lie(ITool[NoArguments, Sum]):
     name = "lie"
     description = "Break its own promise"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Sum:
+    async def execute(self, arguments: NoArguments, context: Context) -> Sum:
         return {"total": "swordfish"}  # type: ignore[return-value]
 
 
@@ -200,7 +200,7 @@ class LieInside(ITool[NoArguments, Sum]):
     name = "lie_inside"
     description = "Break its own promise within a model that was never validated"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Sum:
+    async def execute(self, arguments: NoArguments, context: Context) -> Sum:
         return Sum.model_construct(total="swordfish")  # type: ignore[arg-type]
 
 
@@ -208,7 +208,7 @@ class Opaque(ITool[NoArguments, Any]):
     name = "opaque"
     description = "Give something that JSON has no form for"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+    async def execute(self, arguments: NoArguments, context: Context) -> Any:
         return {"thing": object()}
 
 
@@ -216,7 +216,7 @@ class Knot(ITool[NoArguments, Any]):
     name = "knot"
     description = "Give something that holds itself"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+    async def execute(self, arguments: NoArguments, context: Context) -> Any:
         knot: list[Any] = []
         knot.append(knot)
         return knot
@@ -226,7 +226,7 @@ class Abyss(ITool[NoArguments, str]):
     name = "abyss"
     description = "Call itself without end"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return await self.execute(arguments, context)
 
 
@@ -235,7 +235,7 @@ class Sleepy(ITool[NoArguments, str]):
     description = "Miss the deadline"
     timeout_seconds = 0.05
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         await asyncio.Event().wait()
         return "awake"
 
@@ -244,7 +244,7 @@ class WhoAmI(ITool[NoArguments, str]):
     name = "who_am_i"
     description = "Name the caller"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return "nobody" if context.client is None else f"{context.client.name} {context.client.version}"
 
 
@@ -271,7 +271,7 @@ class Hold(ITool[NoArguments, str]):
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         context.report_progress(1)
         await self._gate.wait()
         return "released"
@@ -284,7 +284,7 @@ class Release(ITool[NoArguments, None]):
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+    async def execute(self, arguments: NoArguments, context: Context) -> None:
         self._gate.open()
 
 

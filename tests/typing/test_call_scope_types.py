@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 from dependency_injector import providers
 
-from axolotl_core import ToolContext
+from axolotl_core import Context
 
 
 class Session:
@@ -42,7 +42,7 @@ plain_things = providers.Factory(Plain)
 
 async def test_a_factory_says_what_it_gives() -> None:
     """Entering returns the type that the factory produces."""
-    context = ToolContext()
+    context = Context()
     assert_type(await context.enter(Session), Session)
     assert_type(await context.enter(waiting), int)
     assert_type(await context.enter(plain), str)
@@ -54,6 +54,6 @@ async def test_a_factory_says_what_it_gives() -> None:
 
 def test_opening_says_it_too() -> None:
     """Opening from synchronous code has the same type."""
-    context = ToolContext()
+    context = Context()
     assert_type(context.open(plain), str)
     assert_type(context.open(Plain), Plain)

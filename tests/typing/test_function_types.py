@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, assert_type
 
-from axolotl_core import FunctionTool, ITool, ToolContext, tool, tools_of
+from axolotl_core import Context, FunctionTool, ITool, tool, tools_of
 
 
 @tool
@@ -17,7 +17,7 @@ def double(number: int) -> int:
 
 
 @tool(name="triple", timeout_seconds=2.0, execution="loop")
-def thrice(number: int, context: ToolContext) -> int:
+def thrice(number: int, context: Context) -> int:
     return number * 3
 
 
@@ -48,7 +48,7 @@ async def test_an_async_function_keeps_its_type() -> None:
 
 def test_options_keep_the_type() -> None:
     """A decorator with options does not change the types."""
-    assert_type(thrice(1, ToolContext()), int)
+    assert_type(thrice(1, Context()), int)
     assert thrice.name == "triple"
 
 

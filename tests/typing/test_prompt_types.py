@@ -7,13 +7,13 @@ from pydantic import BaseModel
 
 from axolotl_core import (
     Completion,
+    Context,
     FunctionPrompt,
     IPrompt,
     PromptMessage,
     PromptRegistry,
     PromptResult,
     TextContent,
-    ToolContext,
     prompt,
     prompts_of,
     scan_prompts,
@@ -32,7 +32,7 @@ class Topic(BaseModel):
 class Essay(IPrompt[Topic]):
     name = "essay"
 
-    async def render(self, arguments: Topic, context: ToolContext) -> str:
+    async def render(self, arguments: Topic, context: Context) -> str:
         assert_type(arguments.topic, str)
         return arguments.topic
 
@@ -40,14 +40,14 @@ class Essay(IPrompt[Topic]):
 class PlainEssay(IPrompt[Topic]):
     name = "plain-essay"
 
-    def render(self, arguments: Topic, context: ToolContext) -> list[PromptMessage]:
+    def render(self, arguments: Topic, context: Context) -> list[PromptMessage]:
         return [PromptMessage("user", arguments.topic)]
 
 
 class Dialogue(IPrompt[ArgumentsT], Generic[ArgumentsT]):
     name = "dialogue"
 
-    async def render(self, arguments: ArgumentsT, context: ToolContext) -> list[PromptMessage | str]:
+    async def render(self, arguments: ArgumentsT, context: Context) -> list[PromptMessage | str]:
         return [PromptMessage("assistant", TextContent(arguments.model_dump_json())), "Go on"]
 
     async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> Completion:
@@ -59,12 +59,12 @@ class TopicDialogue(Dialogue[Topic]):
 
 
 class WrongArguments(IPrompt[Topic]):
-    async def render(self, arguments: Essay, context: ToolContext) -> str:  # type: ignore[override]
+    async def render(self, arguments: Essay, context: Context) -> str:  # type: ignore[override]
         return ""
 
 
 class WrongOutput(IPrompt[Topic]):
-    async def render(self, arguments: Topic, context: ToolContext) -> int:  # type: ignore[override]
+    async def render(self, arguments: Topic, context: Context) -> int:  # type: ignore[override]
         return 1
 
 
@@ -124,9 +124,9 @@ async def test_completers_keep_their_types() -> None:
 
 async def test_render_is_typed_by_the_class() -> None:
     """`render` returns the type of the class, and `execute` always returns the same type."""
-    assert_type(await Essay().render(Topic(topic="x"), ToolContext()), str)
-    assert_type(await TopicDialogue().render(Topic(topic="x"), ToolContext()), list[PromptMessage | str])
-    result = await TopicDialogue().execute(Topic(topic="x"), ToolContext())
+    assert_type(await Essay().render(Topic(topic="x"), Context()), str)
+    assert_type(await TopicDialogue().render(Topic(topic="x"), Context()), list[PromptMessage | str])
+    result = await TopicDialogue().execute(Topic(topic="x"), Context())
     assert_type(result, PromptResult)
     assert len(result.messages) == 2
 
@@ -146,7 +146,7 @@ def test_every_output_is_one() -> None:
 async def test_an_answer_is_of_the_model_that_was_asked_for() -> None:
     """`ask` returns the model, not a mapping."""
     caller = Caller(elicitation={"action": "accept", "content": {"topic": "cats"}})
-    topic = await ToolContext(caller=caller).ask(Topic, "What about?")
+    topic = await Context(caller=caller).ask(Topic, "What about?")
     assert_type(topic, Topic)
     assert topic.topic == "cats"
 
@@ -164,7 +164,7 @@ def test_registries_hold_any_prompt() -> None:
 def test_wrong_uses_are_seen_by_the_checker() -> None:
     """Each wrong use needs a `type: ignore`, which strict mypy verifies."""
 
-    def probe(context: ToolContext) -> None:
+    def probe(context: Context) -> None:
         review(5)  # type: ignore[arg-type]
         review("py", strikt=True)  # type: ignore[call-arg]
         prompt(mime_type="text/plain")  # type: ignore[call-overload]

@@ -8,13 +8,13 @@ from pydantic import BaseModel
 from axolotl_core import (
     Annotations,
     CacheHint,
+    Context,
     FunctionResource,
     FunctionResourceTemplate,
     IResource,
     IResourceTemplate,
     ResourceRegistry,
     TextResource,
-    ToolContext,
     resource,
     resources_of,
     scan_resources,
@@ -36,7 +36,7 @@ class Settings(IResource):
     annotations = Annotations(audience=("user",))
     cache = CacheHint(5)
 
-    async def read(self, context: ToolContext) -> dict[str, str]:
+    async def read(self, context: Context) -> dict[str, str]:
         assert_type(context.uri, str)
         return {}
 
@@ -45,7 +45,7 @@ class PlainSettings(IResource):
     name = "plain-settings"
     uri = "config://plain"
 
-    def read(self, context: ToolContext) -> bytes:
+    def read(self, context: Context) -> bytes:
         return b""
 
 
@@ -53,13 +53,13 @@ class Profile(IResourceTemplate[UserId]):
     name = "profile"
     uri_template = "users://{user_id}"
 
-    async def read(self, variables: UserId, context: ToolContext) -> TextResource:
+    async def read(self, variables: UserId, context: Context) -> TextResource:
         assert_type(variables.user_id, int)
         return TextResource(context.uri, str(variables.user_id))
 
 
 class Stored(IResourceTemplate[VariablesT], Generic[VariablesT]):
-    async def read(self, variables: VariablesT, context: ToolContext) -> VariablesT:
+    async def read(self, variables: VariablesT, context: Context) -> VariablesT:
         return variables
 
 
@@ -69,7 +69,7 @@ class StoredUser(Stored[UserId]):
 
 
 class WrongVariables(IResourceTemplate[UserId]):
-    async def read(self, variables: str, context: ToolContext) -> str:  # type: ignore[override]
+    async def read(self, variables: str, context: Context) -> str:  # type: ignore[override]
         return variables
 
 
@@ -112,10 +112,10 @@ async def test_decorated_functions_keep_their_types() -> None:
 
 async def test_read_is_typed_by_the_class() -> None:
     """`read` returns the type of the class, and `execute` always returns the same type."""
-    assert_type(await Settings().read(ToolContext()), dict[str, str])
-    assert_type(await Profile().read(UserId(user_id=1), ToolContext()), TextResource)
-    assert_type(await StoredUser().read(UserId(user_id=1), ToolContext()), UserId)
-    contents = await Profile().execute(UserId(user_id=1), ToolContext(uri="users://1"))
+    assert_type(await Settings().read(Context()), dict[str, str])
+    assert_type(await Profile().read(UserId(user_id=1), Context()), TextResource)
+    assert_type(await StoredUser().read(UserId(user_id=1), Context()), UserId)
+    contents = await Profile().execute(UserId(user_id=1), Context(uri="users://1"))
     assert_type(contents, ResourceContents)
     assert contents == (TextResource("users://1", "1"),)
 

@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
-from axolotl_core import IStreamTool, ITool, NoArguments, SchemaTool, TextContent, ToolContext, ToolRegistry, ToolResult
+from axolotl_core import Context, IStreamTool, ITool, NoArguments, SchemaTool, TextContent, ToolRegistry, ToolResult
 from axolotl_core.registry import AnyTool
 from axolotl_server import connect
 from tests.support.tools import container_of
@@ -25,7 +25,7 @@ class Sum(BaseModel):
 class Add(ITool[Pair, Sum]):
     name = "add"
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+    async def execute(self, arguments: Pair, context: Context) -> Sum:
         assert_type(arguments.a, int)
         assert_type(context.remaining_seconds, float | None)
         return Sum(total=arguments.a + arguments.b)
@@ -34,14 +34,14 @@ class Add(ITool[Pair, Sum]):
 class PlainAdd(ITool[Pair, Sum]):
     name = "plain-add"
 
-    def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+    def execute(self, arguments: Pair, context: Context) -> Sum:
         return Sum(total=arguments.a + arguments.b)
 
 
 class PlainNothing(ITool[Pair, None]):
     name = "plain-nothing"
 
-    def execute(self, arguments: Pair, context: ToolContext) -> None: ...
+    def execute(self, arguments: Pair, context: Context) -> None: ...
 
 
 class Page(BaseModel, Generic[ItemT]):
@@ -51,7 +51,7 @@ class Page(BaseModel, Generic[ItemT]):
 class Paged(ITool[Pair, Page[ItemT]], Generic[ItemT]):
     name = "paged"
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> Page[ItemT]:
+    async def execute(self, arguments: Pair, context: Context) -> Page[ItemT]:
         return Page(items=[])
 
 
@@ -62,43 +62,43 @@ class IntPaged(Paged[int]):
 class Blocks(ITool[NoArguments, ToolResult]):
     name = "blocks"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> ToolResult:
+    async def execute(self, arguments: NoArguments, context: Context) -> ToolResult:
         return ToolResult([TextContent("x")])
 
 
 class Words(IStreamTool[Pair, str]):
     name = "words"
 
-    async def stream(self, arguments: Pair, context: ToolContext) -> AsyncIterator[str]:
+    async def stream(self, arguments: Pair, context: Context) -> AsyncIterator[str]:
         yield str(arguments.a)
 
 
 class WrongInput(ITool[Pair, Sum]):
-    async def execute(self, arguments: Sum, context: ToolContext) -> Sum:  # type: ignore[override]
+    async def execute(self, arguments: Sum, context: Context) -> Sum:  # type: ignore[override]
         return arguments
 
 
 class WrongOutput(ITool[Pair, Sum]):
-    async def execute(self, arguments: Pair, context: ToolContext) -> Pair:  # type: ignore[override]
+    async def execute(self, arguments: Pair, context: Context) -> Pair:  # type: ignore[override]
         return arguments
 
 
 class WrongPlainOutput(ITool[Pair, Sum]):
-    def execute(self, arguments: Pair, context: ToolContext) -> Pair:  # type: ignore[override]
+    def execute(self, arguments: Pair, context: Context) -> Pair:  # type: ignore[override]
         return arguments
 
 
 async def test_execute_is_typed_by_the_type_arguments() -> None:
     """`execute` has the input and output types of the class."""
-    answer = await Add().execute(Pair(a=1, b=2), ToolContext())
+    answer = await Add().execute(Pair(a=1, b=2), Context())
     assert_type(answer, Sum)
-    assert_type(await Blocks().execute(NoArguments(), ToolContext()), ToolResult)
+    assert_type(await Blocks().execute(NoArguments(), Context()), ToolResult)
     assert answer == Sum(total=3)
 
 
 async def test_generic_classes_between_keep_the_types() -> None:
     """A type parameter that a subclass sets reaches the output."""
-    page = await IntPaged().execute(Pair(a=1, b=2), ToolContext())
+    page = await IntPaged().execute(Pair(a=1, b=2), Context())
     assert_type(page, Page[int])
     assert_type(page.items, list[int])
     assert page.items == []
@@ -106,7 +106,7 @@ async def test_generic_classes_between_keep_the_types() -> None:
 
 def test_stream_tools_yield_their_items() -> None:
     """The stream has the type of the second type argument."""
-    stream = Words().stream(Pair(a=1, b=2), ToolContext())
+    stream = Words().stream(Pair(a=1, b=2), Context())
     assert_type(stream, AsyncIterator[str])
     assert hasattr(stream, "__anext__")
 

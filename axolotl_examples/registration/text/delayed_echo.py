@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 
 
 class DelayedEchoInput(BaseModel):
@@ -23,6 +23,6 @@ class DelayedEcho(ITool[DelayedEchoInput, str]):
     def __init__(self, pause: Callable[[float], Awaitable[None]]) -> None:
         self._pause = pause
 
-    async def execute(self, arguments: DelayedEchoInput, context: ToolContext) -> str:
+    async def execute(self, arguments: DelayedEchoInput, context: Context) -> str:
         await self._pause(arguments.seconds)
         return arguments.text

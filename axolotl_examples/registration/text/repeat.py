@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 
 
 class RepeatInput(BaseModel):
@@ -17,5 +17,5 @@ class Repeat(ITool[RepeatInput, str]):
     name = "repeat"
     description = "重复输入文本"
 
-    async def execute(self, arguments: RepeatInput, context: ToolContext) -> str:
+    async def execute(self, arguments: RepeatInput, context: Context) -> str:
         return arguments.separator.join([arguments.text] * arguments.times)

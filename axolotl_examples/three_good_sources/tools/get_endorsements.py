@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_examples.three_good_sources.registry import Endorsement, Registry
 
 _NONE_YET: Final = (
@@ -26,7 +26,7 @@ class GetEndorsements(ITool[NoArguments, str]):
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         endorsements = self._registry.endorsements
         entries = "\n".join(map(_entry, endorsements)) or _NONE_YET
         return f"Endorsements: {len(endorsements)}\n\n{entries}"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_examples.three_good_sources.loading import RegistryFile, Seal
 
 _COMMAND: Final = f"python -m {__package__.rpartition('.')[0]} verify"
@@ -23,7 +23,7 @@ class GetProvenance(ITool[NoArguments, str]):
     def __init__(self, registry_file: RegistryFile) -> None:
         self._file = registry_file
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         registry = self._file.registry
         identity = (
             f"Curator: {registry.curator.name}\n"

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext, ToolError
+from axolotl_core import Context, ITool, ToolAnnotations, ToolError
 from axolotl_examples.three_good_sources.matcher import (
     BelowThreshold,
     EmptyQuery,
@@ -53,7 +53,7 @@ class GetSources(ITool[Question, str]):
         self._matcher = matcher
         self._default_threshold = default_threshold
 
-    async def execute(self, arguments: Question, context: ToolContext) -> str:
+    async def execute(self, arguments: Question, context: Context) -> str:
         threshold = self._default_threshold if arguments.threshold is None else arguments.threshold
         try:
             match = self._matcher.match(arguments.query, threshold)

@@ -1,6 +1,6 @@
 """A tool that lists the categories of the registry."""
 
-from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_examples.three_good_sources.registry import Category, Registry
 
 
@@ -19,7 +19,7 @@ class ListCategories(ITool[NoArguments, str]):
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         categories = self._registry.by_slug
         return "\n".join([f"Categories ({len(categories)}):", "", *map(_entry, categories)])
 

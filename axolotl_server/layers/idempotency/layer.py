@@ -5,12 +5,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.tool_rules import IResultStore
 
 if TYPE_CHECKING:
+    from axolotl_server.execution.outage_log import OutageLog
     from axolotl_server.layers.idempotency.work_once import ResultPolicy
-    from axolotl_server.lifecycle.outage_log import OutageLog
 
 
 MAX_RECORD_BYTES: Final = 1024 * 1024
@@ -28,7 +28,7 @@ class IdempotencyLayer(ILayer):
     def __init__(
         self,
         store: IResultStore,
-        close_scope: Callable[[ToolCall], object],
+        close_scope: Callable[[Call], object],
         outages: "OutageLog",
         *,
         max_record_bytes: int = MAX_RECORD_BYTES,

@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.context import Context
 from axolotl_core.calls.steps import KeptStep
-from axolotl_core.layers import ToolCall
+from axolotl_core.layers import Call
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import LogLevel, TraceContext
 from axolotl_core.questions.question import Question
@@ -16,10 +16,10 @@ from axolotl_core.tools.tool import ITool
 AnswerT = TypeVar("AnswerT")
 
 
-class SharedCall(ToolCall, eq=False, kw_only=True):
+class SharedCall(Call, eq=False, kw_only=True):
     """The call of a shared run, with a cancellation and a deadline of its own."""
 
-    first: ToolCall
+    first: Call
     """The call that started the run."""
 
 
@@ -29,13 +29,13 @@ class SharedCaller:
     That one is the caller that has waited longest. Its clock is paused while it is asked, as if the run were its own.
     """
 
-    def __init__(self, first: ToolCall, on_answer: Callable[[], None]) -> None:
-        self.waiting: dict[ToolCall, None] = {}
-        self.asked: ToolCall | None = None
+    def __init__(self, first: Call, on_answer: Callable[[], None]) -> None:
+        self.waiting: dict[Call, None] = {}
+        self.asked: Call | None = None
         """The call that the latest question went to."""
         self._first = first
         self._on_answer = on_answer
-        self._being_asked: list[ToolCall] = []
+        self._being_asked: list[Call] = []
 
     @property
     def client(self) -> Implementation | None:
@@ -52,7 +52,7 @@ class SharedCaller:
         """The `_meta` of the call that started the run."""
         return self._first.meta
 
-    def is_asked(self, call: ToolCall) -> bool:
+    def is_asked(self, call: Call) -> bool:
         """Tell whether a caller was asked and has not answered yet."""
         return call in self._being_asked
 
@@ -71,7 +71,7 @@ class SharedCaller:
         return self._asked_call.caller.extension(identifier)
 
     async def ask(
-        self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+        self, context: Context, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         asked = self.asked = self._asked_call
         self._being_asked.append(asked)
@@ -81,13 +81,13 @@ class SharedCaller:
             self._being_asked.remove(asked)
             self._on_answer()
 
-    async def recall(self, context: ToolContext, key: str) -> KeptStep:
+    async def recall(self, context: Context, key: str) -> KeptStep:
         return await self._first.caller.recall(self._first, key)
 
-    async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
+    async def keep(self, context: Context, key: str, value: bytes) -> None:
         await self._first.caller.keep(self._first, key, value)
 
-    async def detach(self, context: ToolContext) -> None:
+    async def detach(self, context: Context) -> None:
         await self._first.caller.detach(self._first)
 
     def url_completed(self, reference: str) -> None:
@@ -101,7 +101,7 @@ class SharedCaller:
         return await self._asked_call.caller.visible_tools()
 
     @property
-    def _asked_call(self) -> ToolCall:
+    def _asked_call(self) -> Call:
         return next(iter(tuple(self.waiting)), self._first)
 
 
@@ -110,7 +110,7 @@ class SharedOutcome(NamedTuple):
 
     output: Any = None
     error: BaseException | None = None
-    only_for: ToolCall | None = None
+    only_for: Call | None = None
     """The only call that the outcome is for; None if it is for all that waited."""
 
     def unwrap(self) -> Any:
@@ -129,7 +129,7 @@ class SharedRun:
     """
 
     def __init__(
-        self, first: ToolCall, digest: str, on_freed: Callable[[], object], close_scope: Callable[[ToolCall], object]
+        self, first: Call, digest: str, on_freed: Callable[[], object], close_scope: Callable[[Call], object]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._caller = SharedCaller(first, self._update_deadline)
@@ -160,12 +160,12 @@ class SharedRun:
         return self.call.cancelled
 
     @property
-    def no_call(self) -> ToolCall:
+    def no_call(self) -> Call:
         """A call that never waits, for an outcome that is for no call."""
         return self.call
 
     @property
-    def asked(self) -> ToolCall:
+    def asked(self) -> Call:
         """The call that the latest question went to, or the call that started the run."""
         return self._caller.asked or self.call.first
 
@@ -186,7 +186,7 @@ class SharedRun:
             self.call.failure = outcome.error
             self._end_scope()
 
-    async def outcome_for(self, call: ToolCall) -> SharedOutcome | None:
+    async def outcome_for(self, call: Call) -> SharedOutcome | None:
         """Wait for the outcome; None if it is not for this call, which then has to try again.
 
         A run that has ended cannot be joined; later calls get only its stored result.
@@ -206,7 +206,7 @@ class SharedRun:
             self.call.lingers(ended.set)
             await ended.wait()
 
-    async def _wait(self, call: ToolCall) -> SharedOutcome:
+    async def _wait(self, call: Call) -> SharedOutcome:
         self._caller.waiting[call] = None
         self._update_deadline()
         try:
@@ -217,7 +217,7 @@ class SharedRun:
         finally:
             self._caller.waiting.pop(call, None)
 
-    async def _leave(self, call: ToolCall) -> None:
+    async def _leave(self, call: Call) -> None:
         del self._caller.waiting[call]
         if self._code_ended or (self._caller.waiting and not self._caller.is_asked(call)):
             self._update_deadline()
@@ -239,7 +239,7 @@ class SharedRun:
         if self.call.scope is not None:
             self._close_scope(self.call)
 
-    def _extend(self, _: ToolCall) -> None:
+    def _extend(self, _: Call) -> None:
         for call in tuple(self._caller.waiting):
             if call.extend is not None:
                 call.extend(call)

@@ -21,7 +21,7 @@ from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import encode
 
 if TYPE_CHECKING:
-    from axolotl_server.lifecycle.outage_log import OutageLog
+    from axolotl_server.execution.outage_log import OutageLog
 
 ValueT = TypeVar("ValueT")
 OnStoreFailure: TypeAlias = Literal["open", "closed"]

@@ -23,7 +23,7 @@ from axolotl_core.errors import (
     ToolTimeout,
 )
 from axolotl_core.features.spec import ToolSpec
-from axolotl_core.layers import Invoke, ToolCall
+from axolotl_core.layers import Call, Invoke
 from axolotl_core.output import bounded, output_writer
 from axolotl_core.policies.tool_rules import CannotAskForApproval, Idempotency
 from axolotl_core.protocol.result_keys import own_meta
@@ -54,7 +54,7 @@ class CallKey(NamedTuple):
 
 _Read: TypeAlias = Callable[[Any, bytes], bytes]
 
-MakeKey: TypeAlias = Callable[[ToolCall], CallKey | None]
+MakeKey: TypeAlias = Callable[[Call], CallKey | None]
 """Returns the key of a call; None if it has none."""
 
 
@@ -69,7 +69,7 @@ def key_compiler(rule: Idempotency, spec: ToolSpec) -> MakeKey:
         return lambda call: CallKey(_digest(spec.name, call, [canonical_json(call.raw)]), "")
     readers = {name: _reader(spec, name) for name in names}
 
-    def key_of(call: ToolCall) -> CallKey | None:
+    def key_of(call: Call) -> CallKey | None:
         given = _read_fields(call.raw)
         raw = {name: bytes(given.pop(name, b"null")) for name in names}
         if not set(raw.values()).isdisjoint(_NOTHING):
@@ -81,7 +81,7 @@ def key_compiler(rule: Idempotency, spec: ToolSpec) -> MakeKey:
     return key_of
 
 
-def _digest(tool: str, call: ToolCall, values: list[bytes]) -> str:
+def _digest(tool: str, call: Call, values: list[bytes]) -> str:
     whole = msgspec.msgpack.encode((_RECORD_FORMAT, tool, call.principal.identity, values))
     return blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
 
@@ -117,7 +117,7 @@ class ResultPolicy:
 
     claim: Callable[[str], ResultClaim]
     """Makes a claim on a key."""
-    close_scope: Callable[[ToolCall], object]
+    close_scope: Callable[[Call], object]
     """Closes the scope of a run that has ended."""
     max_record_bytes: int
 
@@ -134,7 +134,7 @@ class WorkOnce:
         self._max_bytes = spec.limits.max_result_bytes or sys.maxsize
         self._running: dict[str, SharedRun] = {}
 
-    async def invoke(self, call: ToolCall) -> Any:
+    async def invoke(self, call: Call) -> Any:
         """Return the output for the key of a call: that of a running call, a stored one, or a new one."""
         call_key = self._key_of(call)
         if call_key is None:
@@ -147,7 +147,7 @@ class WorkOnce:
             if outcome is not None:
                 return outcome.unwrap()
 
-    def _begin(self, call_key: CallKey, call: ToolCall) -> SharedRun:
+    def _begin(self, call_key: CallKey, call: Call) -> SharedRun:
         run = SharedRun(
             call, call_key.other_arguments, partial(self._running.pop, call_key.key), self._policy.close_scope
         )
@@ -197,7 +197,7 @@ def _is_final(error: ToolError, run: SharedRun) -> bool:
     return not run.stopped and not isinstance(error, _NOT_COMPLETED)
 
 
-def _only_for(error: BaseException, run: SharedRun) -> ToolCall | None:
+def _only_for(error: BaseException, run: SharedRun) -> Call | None:
     """Return the only call that a failure is for: a question, and a client that cannot be asked, concern one caller."""
     if run.stopped:
         return run.no_call

@@ -1,10 +1,10 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 
 @tool
-async def balance(context: ToolContext) -> str:
+async def balance(context: Context) -> str:
     """Return the balance."""
     who = context.principal
     return f"12 EUR for {who.subject} of {who.tenant}, with the scopes {' '.join(sorted(who.scopes))}"

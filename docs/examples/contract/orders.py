@@ -3,7 +3,7 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 
 
 class Order(BaseModel):
@@ -19,7 +19,7 @@ class TrackOrder(ITool[Order, OrderState]):
     name = "track_order"
     description = "Tell in which state an order is."
 
-    async def execute(self, arguments: Order, context: ToolContext) -> OrderState:
+    async def execute(self, arguments: Order, context: Context) -> OrderState:
         return OrderState(state="sent")
 
 

@@ -2,7 +2,7 @@ import time
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Breaker, Retry, ToolAnnotations, ToolContext, tool
+from axolotl_core import Breaker, Context, Retry, ToolAnnotations, tool
 
 
 # region blocking
@@ -33,7 +33,7 @@ async def quote(weight_grams: int) -> float:
 
 # region slow
 @tool(task_support="optional", timeout_seconds=600)
-async def render(pages: int, context: ToolContext) -> int:
+async def render(pages: int, context: Context) -> int:
     """Render a report."""
     for page in range(pages):
         context.report_progress(page + 1, pages)

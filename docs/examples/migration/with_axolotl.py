@@ -3,7 +3,7 @@ from typing import Annotated
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolError, prompt, resource, tool
+from axolotl_core import Context, ITool, NoArguments, ToolError, prompt, resource, tool
 
 ORDERS = {1: "packed", 2: "sent"}
 
@@ -27,7 +27,7 @@ def track_order(number: Annotated[int, Field(ge=1, description="The number of th
 
 # region context
 @tool
-async def pack_orders(numbers: list[int], context: ToolContext) -> int:
+async def pack_orders(numbers: list[int], context: Context) -> int:
     """Pack several orders."""
     for done, number in enumerate(numbers, start=1):
         ORDERS[number] = "packed"
@@ -47,7 +47,7 @@ class CountOrders(ITool[NoArguments, int]):
     def __init__(self, orders: dict[int, str]) -> None:
         self._orders = orders
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> int:
+    async def execute(self, arguments: NoArguments, context: Context) -> int:
         return len(self._orders)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.configuration.file_schema import file_schema
+from axolotl_server.settings.file_schema import file_schema
 from tests.cli.conftest import CommandLine
 from tests.support.processes import Processes, imported_modules
 
@@ -264,5 +264,5 @@ def test_valid_settings_import_no_explanations() -> None:
     """A server with valid settings does not import the code that explains errors."""
     modules = set(imported_modules("list", SAMPLE))
     parts = ("effective", "file_schema", "mistakes", "toml_lines")
-    assert "axolotl_server.configuration.loading" in modules
-    assert not modules & {f"axolotl_server.configuration.{part}" for part in parts}
+    assert "axolotl_server.settings.loading" in modules
+    assert not modules & {f"axolotl_server.settings.{part}" for part in parts}

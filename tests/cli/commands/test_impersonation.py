@@ -10,10 +10,10 @@ from tests.cli.conftest import CommandLine
 
 CODE = '''
 from dependency_injector import containers, providers
-from axolotl_core import ToolContext, prompt, resource, tool
+from axolotl_core import Context, prompt, resource, tool
 
 @tool
-async def greet(context: ToolContext) -> str:
+async def greet(context: Context) -> str:
     """Greet."""
     principal = context.principal
     return f"{principal.subject} of {principal.tenant}"

@@ -18,7 +18,7 @@ SHOP = """
     from dependency_injector import containers, providers
     from pydantic import BaseModel
 
-    from axolotl_core import ITool, ToolContext, prompt, resource, tool
+    from axolotl_core import ITool, Context, prompt, resource, tool
 
 
     class Number(BaseModel):
@@ -29,7 +29,7 @@ SHOP = """
         name = "track"
         description = "{description}"
 
-        async def execute(self, arguments: Number, context: ToolContext) -> str:
+        async def execute(self, arguments: Number, context: Context) -> str:
             return "sent"
 
 

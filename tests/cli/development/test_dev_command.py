@@ -22,9 +22,9 @@ from axolotl_cli.serving.worker_report import explain, format_call
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION
-from axolotl_server.console.journal import CallRecord
+from axolotl_server.extensions.console.journal import CallRecord
 from axolotl_server.hosting.container_loading import load_container
-from axolotl_server.http_server.connections import _QUIET_SECONDS
+from axolotl_server.http.server.connections import _QUIET_SECONDS
 from tests.cli.conftest import CommandLine
 from tests.support.commands import PATIENCE_SECONDS
 from tests.support.processes import READY, Processes, Server
@@ -40,7 +40,7 @@ HEAD = """
     from typing import Annotated
     from dependency_injector import containers, providers
     from pydantic import BaseModel
-    from axolotl_core import ToolContext, tool
+    from axolotl_core import Context, tool
     from axolotl_core.policies.audit import Sensitive
 
     VERSION = "{version}"
@@ -59,7 +59,7 @@ HEAD = """
         return VERSION + Path(path).read_text(encoding="utf-8")
 
     @tool
-    async def ask(context: ToolContext) -> str:
+    async def ask(context: Context) -> str:
         return VERSION + (await context.ask(Name, "Who?")).name
 """
 TAIL = """

@@ -15,10 +15,10 @@ from tests.support.commands import ForkedCommand
 TOOLS = '''
 import asyncio
 from dependency_injector import containers, providers
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 @tool
-async def climb(context: ToolContext) -> str:
+async def climb(context: Context) -> str:
     """Climb."""
     for done in range(0, 50_000_001, 250_000):
         context.report_progress(done, 50_000_000, f"row {done} [bold]")

@@ -1,4 +1,4 @@
-"""ToolContext and ToolCall: the call as its code and the layers see it."""
+"""Context and Call: the call as its code and the layers see it."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,15 +8,15 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core import (
+    Call,
     CancelReason,
+    Context,
     Declined,
     Implementation,
     MissingCapability,
     Principal,
     Root,
-    ToolCall,
     ToolCancelled,
-    ToolContext,
     TraceContext,
 )
 from axolotl_core.features.spec import Limits, ToolSpec
@@ -35,7 +35,7 @@ SAMPLING: dict[str, Any] = {"sampling": {}}
 ROOTS: dict[str, Any] = {"roots": {}}
 HELLO = {"role": "assistant", "content": {"type": "text", "text": "hello"}, "model": "m"}
 
-Asking = Callable[[ToolContext], Awaitable[object]]
+Asking = Callable[[Context], Awaitable[object]]
 
 
 class Who(BaseModel):
@@ -54,8 +54,8 @@ class Task:
 
 
 def test_a_context_can_be_made_by_hand() -> None:
-    """A unit test of a tool needs nothing but `ToolContext()`."""
-    context = ToolContext()
+    """A unit test of a tool needs nothing but `Context()`."""
+    context = Context()
     context.report_progress(1)
     context.raise_if_cancelled()
     assert (context.client, context.principal, context.deadline) == (None, ANONYMOUS, None)
@@ -64,7 +64,7 @@ def test_a_context_can_be_made_by_hand() -> None:
 
 def test_contexts_share_nothing() -> None:
     """Cancelling one call does not cancel another."""
-    first, second = ToolContext(), ToolContext()
+    first, second = Context(), Context()
     first.cancellation.cancel(CancelReason.CLIENT)
     assert (first.cancelled, second.cancelled) == (True, False)
 
@@ -72,7 +72,7 @@ def test_contexts_share_nothing() -> None:
 def test_a_context_has_request_principal_and_client() -> None:
     """Request id, principal and client are those of the call."""
     principal = Principal("alice", tenant="acme", scopes=frozenset({"read"}))
-    context = ToolContext(request_id="r1", caller=Caller(), principal=principal)
+    context = Context(request_id="r1", caller=Caller(), principal=principal)
     assert (context.request_id, context.principal) == ("r1", principal)
     assert context.client == Implementation("inspector", "1")
 
@@ -80,7 +80,7 @@ def test_a_context_has_request_principal_and_client() -> None:
 def test_progress_goes_to_the_caller() -> None:
     """Value, total and message are passed on; the last two may be missing."""
     caller = Caller()
-    context = ToolContext(caller=caller)
+    context = Context(caller=caller)
     context.report_progress(1)
     context.report_progress(2, 4, "half")
     assert caller.progress == [(1, None, None), (2, 4, "half")]
@@ -88,7 +88,7 @@ def test_progress_goes_to_the_caller() -> None:
 
 def test_a_cancelled_context() -> None:
     """A tool learns that it should stop, and why."""
-    context = ToolContext()
+    context = Context()
     context.cancellation.cancel(CancelReason.TIMEOUT)
     assert (context.cancelled, context.cancel_reason) == (True, CancelReason.TIMEOUT)
     with pytest.raises(ToolCancelled):
@@ -101,15 +101,15 @@ def test_a_cancelled_context() -> None:
 )
 def test_the_time_left_is_never_negative(ahead: float, least: float, most: float) -> None:
     """A tool can ask how long it may still work."""
-    context = ToolContext()
+    context = Context()
     context.deadline = time.monotonic() + ahead
     assert context.remaining_seconds is not None
     assert least <= context.remaining_seconds <= most
 
 
-def make_call(task: Task) -> ToolCall:
+def make_call(task: Task) -> Call:
     """Make a call as the server does."""
-    return ToolCall(request_id=1, caller=Caller(), principal=ANONYMOUS, spec=SPEC, raw=b"{}", task=task)
+    return Call(request_id=1, caller=Caller(), principal=ANONYMOUS, spec=SPEC, raw=b"{}", task=task)
 
 
 def test_stopping_a_call_cancels_its_task_once() -> None:
@@ -133,7 +133,7 @@ def test_a_broken_callback_does_not_keep_a_call_running() -> None:
 def test_log_messages_go_to_the_caller() -> None:
     """Level, data and logger are passed on as they are; the logger may be missing."""
     caller = Caller()
-    context = ToolContext(caller=caller)
+    context = Context(caller=caller)
     context.log("info", {"a": 1})
     context.log("emergency", None, "db")
     assert caller.logged == [("info", {"a": 1}, None), ("emergency", None, "db")]
@@ -142,7 +142,7 @@ def test_log_messages_go_to_the_caller() -> None:
 async def test_a_form_is_asked_and_read() -> None:
     """The question shows the model, the answer is one."""
     caller = Caller(elicitation={"action": "accept", "content": {"name": "Ada"}})
-    context = ToolContext(caller=caller)
+    context = Context(caller=caller)
     assert await context.ask(Who, "Who are you?", key="who") == Who(name="Ada")
     [(asker, question, key)] = caller.asked
     assert (asker, key, question.method, question.requires) == (context, "who", "elicitation/create", FORM)
@@ -153,7 +153,7 @@ async def test_a_form_is_asked_and_read() -> None:
 async def test_a_page_is_asked_to_be_opened() -> None:
     """The question has the URL, and agreement is all the answer there is."""
     caller = Caller(elicitation={"action": "accept"})
-    context = ToolContext(caller=caller)
+    context = Context(caller=caller)
     await context.ask_url("https://example.com/pay", "Pay here")
     await context.ask_url("https://example.com/pay", "Pay here", key="pay", reference="order-5")
     [(_, question, key), (_, again, other_key)] = caller.asked
@@ -164,14 +164,14 @@ async def test_a_page_is_asked_to_be_opened() -> None:
 def test_a_completed_page_is_reported() -> None:
     """The reference is the one that the question had."""
     caller = Caller()
-    ToolContext(caller=caller).url_completed("order-5")
+    Context(caller=caller).url_completed("order-5")
     assert caller.completed == ["order-5"]
 
 
 async def test_a_sample_is_asked_and_read() -> None:
     """Options reach the question, and the answer has its text."""
     caller = Caller(sampling=HELLO)
-    sample = await ToolContext(caller=caller).sample("Greet", max_tokens=5, system_prompt="Be brief", key="greeting")
+    sample = await Context(caller=caller).sample("Greet", max_tokens=5, system_prompt="Be brief", key="greeting")
     assert (sample.text, sample.model) == ("hello", "m")
     [(_, question, key)] = caller.asked
     assert (question.method, question.requires, key) == ("sampling/createMessage", SAMPLING, "greeting")
@@ -181,7 +181,7 @@ async def test_a_sample_is_asked_and_read() -> None:
 async def test_roots_are_asked_and_read() -> None:
     """The answer is a tuple of roots."""
     caller = Caller(roots={"roots": [{"uri": "file:///home", "name": "Home"}]})
-    assert await ToolContext(caller=caller).roots(key="r") == (Root("file:///home", "Home"),)
+    assert await Context(caller=caller).roots(key="r") == (Root("file:///home", "Home"),)
     [(_, question, key)] = caller.asked
     assert (question.method, question.requires, key) == ("roots/list", ROOTS, "r")
 
@@ -189,7 +189,7 @@ async def test_roots_are_asked_and_read() -> None:
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_user_may_leave_a_question_unanswered(action: str) -> None:
     """The tool learns how it was refused."""
-    context = ToolContext(caller=Caller(elicitation={"action": action}))
+    context = Context(caller=Caller(elicitation={"action": action}))
     with pytest.raises(Declined) as of_form:
         await context.ask(Who, "Who?")
     with pytest.raises(Declined) as of_page:
@@ -199,7 +199,7 @@ async def test_a_user_may_leave_a_question_unanswered(action: str) -> None:
 
 async def test_malformed_answers_are_refused() -> None:
     """Malformed answers raise InvalidAnswer."""
-    context = ToolContext(caller=Caller(elicitation={"action": "accept", "content": {"name": 5}}, roots=[], sampling=1))
+    context = Context(caller=Caller(elicitation={"action": "accept", "content": {"name": 5}}, roots=[], sampling=1))
     with pytest.raises(InvalidAnswer, match="name"):
         await context.ask(Who, "Who?")
     with pytest.raises(InvalidAnswer):
@@ -220,13 +220,13 @@ async def test_malformed_answers_are_refused() -> None:
 async def test_questions_without_a_caller(asking: Asking, required: Mapping[str, Any]) -> None:
     """A context without a caller raises MissingCapability with the required capability."""
     with pytest.raises(MissingCapability, match="There is no caller to ask") as refused:
-        await asking(ToolContext())
+        await asking(Context())
     assert refused.value.data == {"requiredCapabilities": required}
 
 
 def test_notifications_without_a_caller() -> None:
     """Without a caller, progress and log messages are discarded."""
-    context = ToolContext()
+    context = Context()
     context.log("error", object(), "x")
     context.url_completed("x")
     context.hang_up()
@@ -250,7 +250,7 @@ def test_a_tool_can_look_before_it_asks(capability: Mapping[str, Any], can: str)
     able = [
         name
         for name in ("can_ask", "can_ask_url", "can_sample", "can_list_roots")
-        if getattr(ToolContext(caller=caller), name)
+        if getattr(Context(caller=caller), name)
     ]
     assert able == [can]
 
@@ -260,7 +260,7 @@ def test_trace_and_extensions_are_those_of_the_caller() -> None:
     caller = Caller()
     caller.trace = TraceContext("00-" + "a" * 32 + "-" + "b" * 16 + "-01")
     caller.extensions = {"com.example/x": {"version": 2}}
-    context = ToolContext(caller=caller)
+    context = Context(caller=caller)
     assert context.trace is caller.trace
     assert context.client_extension("com.example/x") == {"version": 2}
     assert context.client_extension("com.example/y") is None
@@ -269,16 +269,16 @@ def test_trace_and_extensions_are_those_of_the_caller() -> None:
 def test_hanging_up_is_up_to_the_caller() -> None:
     """The context passes `hang_up` on to the caller."""
     caller = Caller()
-    ToolContext(caller=caller).hang_up()
+    Context(caller=caller).hang_up()
     assert caller.hung_up == 1
 
 
 def test_a_call_is_a_context_of_its_uri() -> None:
     """A resource can read the requested URI."""
-    call = ToolCall(request_id=1, uri="a://b", spec=SPEC, raw=b"{}", task=Task())
+    call = Call(request_id=1, uri="a://b", spec=SPEC, raw=b"{}", task=Task())
     assert (call.uri, call.can_ask) == ("a://b", False)
 
 
 async def test_visible_tools_without_a_server() -> None:
     """A context in a unit test has no tools."""
-    assert await ToolContext().visible_tools() == ()
+    assert await Context().visible_tools() == ()

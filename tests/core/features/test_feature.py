@@ -10,6 +10,7 @@ import pytest
 
 from axolotl_core import (
     ConfigurationError,
+    Context,
     FeatureSpec,
     Icon,
     IFeature,
@@ -21,7 +22,6 @@ from axolotl_core import (
     NoArguments,
     PromptRegistry,
     ResourceRegistry,
-    ToolContext,
     ToolRegistry,
     prompt,
     resource,
@@ -37,14 +37,14 @@ from tests.support.core.feature_calls import run
 class Tool(ITool[NoArguments, str]):
     name = "x"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return ""
 
 
 class Prompt(IPrompt[NoArguments]):
     name = "x"
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def render(self, arguments: NoArguments, context: Context) -> str:
         return ""
 
 
@@ -52,7 +52,7 @@ class Resource(IResource):
     name = "x"
     uri = "a://b"
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return ""
 
 
@@ -153,7 +153,7 @@ def test_a_class_without_a_name_is_refused() -> None:
     """The suggestion is the class's own name."""
 
     class Greeting(IPrompt[NoArguments]):
-        async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def render(self, arguments: NoArguments, context: Context) -> str:
             return ""
 
     with pytest.raises(ConfigurationError, match=r'Greeting \(.+\) has no name: write name = "greeting" in the class'):
@@ -179,15 +179,15 @@ async def with_three(self: Any, first: Any, second: Any, third: Any) -> str:
     return ""
 
 
-def with_keywords(self: Any, *, arguments: Any, context: ToolContext) -> str:
+def with_keywords(self: Any, *, arguments: Any, context: Context) -> str:
     return ""
 
 
-async def with_unit(self: Any, arguments: Any, context: ToolContext, *, unit: str) -> str:
+async def with_unit(self: Any, arguments: Any, context: Context, *, unit: str) -> str:
     return unit
 
 
-async def in_pieces(self: Any, arguments: Any, context: ToolContext) -> AsyncIterator[str]:
+async def in_pieces(self: Any, arguments: Any, context: Context) -> AsyncIterator[str]:
     yield ""
 
 
@@ -218,7 +218,7 @@ def test_code_that_cannot_be_called_is_refused_when_it_is_defined(
     assert str(refused.value).endswith(remedy)
 
 
-async def without_pieces(self: Any, arguments: Any, context: ToolContext) -> str:
+async def without_pieces(self: Any, arguments: Any, context: Context) -> str:
     return ""
 
 
@@ -244,11 +244,11 @@ def test_code_behind_decorators_is_taken_as_it_is() -> None:
         name = "distance"
 
         @in_kilometers
-        async def execute(self, arguments: NoArguments, context: ToolContext, unit: str) -> str:
+        async def execute(self, arguments: NoArguments, context: Context, unit: str) -> str:
             return unit
 
     class Near(Tool):
-        async def execute(self, arguments: NoArguments, context: ToolContext, unit: str = "m") -> str:
+        async def execute(self, arguments: NoArguments, context: Context, unit: str = "m") -> str:
             return unit
 
     class Open(Tool):
@@ -260,7 +260,7 @@ def test_code_behind_decorators_is_taken_as_it_is() -> None:
             return "hello"
 
     class Both(Tool, Greeter):
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:  # type: ignore[override]
+        async def execute(self, arguments: NoArguments, context: Context) -> str:  # type: ignore[override]
             return "both"
 
     assert ToolRegistry([Distance()]).get_all()
@@ -274,7 +274,7 @@ async def fetch() -> str:
 class LatePrompt(IPrompt[NoArguments]):
     name = "x"
 
-    def render(self, arguments: NoArguments, context: ToolContext) -> Any:
+    def render(self, arguments: NoArguments, context: Context) -> Any:
         return fetch()
 
 
@@ -282,7 +282,7 @@ class LateResource(IResource):
     name = "x"
     uri = "a://b"
 
-    async def read(self, context: ToolContext) -> Any:
+    async def read(self, context: Context) -> Any:
         return fetch()
 
 
@@ -290,7 +290,7 @@ class LateTemplate(IResourceTemplate[NoArguments]):
     name = "x"
     uri_template = "a://b"
 
-    async def read(self, variables: NoArguments, context: ToolContext) -> Any:
+    async def read(self, variables: NoArguments, context: Context) -> Any:
         return fetch()
 
 

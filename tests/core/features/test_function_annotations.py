@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import IStreamTool, ITool, ToolContext, tool, tools_of
+from axolotl_core import Context, IStreamTool, ITool, tool, tools_of
 from tests.support.core.sample_tools import call
 
 
@@ -25,7 +25,7 @@ async def shift(point: Point, by: Annotated[int, Field(description="How far")] =
 
 
 @tool
-async def who(ctx: ToolContext) -> str:
+async def who(ctx: Context) -> str:
     """Tell the request."""
     return str(ctx.request_id)
 
@@ -48,14 +48,14 @@ class Shifter:
 class Identity(ITool[Point, Point]):
     name = "identity"
 
-    async def execute(self, arguments: Point, context: ToolContext) -> Point:
+    async def execute(self, arguments: Point, context: Context) -> Point:
         return arguments
 
 
 class Walk(IStreamTool[Point, int]):
     name = "walk"
 
-    async def stream(self, arguments: Point, context: ToolContext) -> AsyncIterator[int]:
+    async def stream(self, arguments: Point, context: Context) -> AsyncIterator[int]:
         yield arguments.x
 
 
@@ -68,7 +68,7 @@ async def test_models_are_found_by_their_written_names() -> None:
 
 async def test_the_context_is_found_by_its_written_name() -> None:
     """The context is injected although its annotation is text."""
-    assert await call(who, ToolContext(request_id=9)) == "9"
+    assert await call(who, Context(request_id=9)) == "9"
 
 
 async def test_streams_are_found_by_their_written_names() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, FunctionTool, ToolContext, tool, tools_of
+from axolotl_core import ConfigurationError, Context, FunctionTool, tool, tools_of
 from tests.support.core.sample_tools import call
 
 
@@ -21,7 +21,7 @@ class Account:
         return self.balance
 
     @tool
-    def deposit(self, amount: int, context: ToolContext) -> int:
+    def deposit(self, amount: int, context: Context) -> int:
         """Deposit money."""
         self.balance += amount
         return self.balance
@@ -98,7 +98,7 @@ def test_options_survive_binding() -> None:
 async def test_a_tool_method_can_be_called_like_a_method() -> None:
     """On an object and through the class, the method stays a method."""
     account = Account(1)
-    assert account.deposit(2, ToolContext()) == 3
+    assert account.deposit(2, Context()) == 3
     assert await account.read_balance() == 3
     assert await Account.read_balance(account) == 3
 

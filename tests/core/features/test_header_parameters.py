@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_core import ConfigurationError, ITool, Limits, ToolContext, ToolSpec, tool
+from axolotl_core import ConfigurationError, Context, ITool, Limits, ToolSpec, tool
 from axolotl_core.features.spec import HeaderParameter, header_parameters
 
 LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
@@ -152,7 +152,7 @@ class Lookup(BaseModel):
 class Find(ITool[Lookup, str]):
     name = "find"
 
-    async def execute(self, arguments: Lookup, context: ToolContext) -> str:
+    async def execute(self, arguments: Lookup, context: Context) -> str:
         return arguments.key
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, ITool, NoArguments, ToolAnnotations, ToolContext, ToolError
+from axolotl_core import ConfigurationError, Context, ITool, NoArguments, ToolAnnotations, ToolError
 from axolotl_core.errors import InputRequired, InvalidParams, Overloaded
 from axolotl_core.policies.tool_rules import Breaker, Retry, retry_hazards
 from axolotl_core.questions.question import needs_input
@@ -80,7 +80,7 @@ class Fetch(ITool[NoArguments, None]):
     name = "fetch"
     retry = Retry()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+    async def execute(self, arguments: NoArguments, context: Context) -> None:
         return None
 
 

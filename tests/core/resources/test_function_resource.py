@@ -13,12 +13,12 @@ from axolotl_core import (
     BlobResource,
     CacheHint,
     ConfigurationError,
+    Context,
     FunctionResource,
     FunctionResourceTemplate,
     InvalidArguments,
     ResourceRegistry,
     TextResource,
-    ToolContext,
     resource,
     tool,
 )
@@ -42,7 +42,7 @@ def config() -> dict[str, int]:
 @resource("users://{user_id}/posts{?since,kind,tags*}", title="Posts", unscreened=frozenset({"user_id"}))
 async def posts(
     user_id: int,
-    context: ToolContext,
+    context: Context,
     since: date | None = None,
     kind: Literal["short", "long"] = "short",
     labels: Annotated[list[str] | None, Field(alias="tags")] = None,
@@ -91,7 +91,7 @@ async def test_the_context_is_not_a_variable() -> None:
     """A fixed resource may take the context, and nothing else."""
 
     @resource("test://here")
-    def here(context: ToolContext) -> str:
+    def here(context: Context) -> str:
         return context.uri
 
     assert await run(here) == (TextResource(URI, URI, "text/plain"),)

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from axolotl_core import ConfigurationError, InvalidArguments, IResource, IResourceTemplate, ToolContext
+from axolotl_core import ConfigurationError, Context, InvalidArguments, IResource, IResourceTemplate
 from axolotl_core.resources.resource import check_resource
 from tests.support.core.feature_calls import read, text_at
 
@@ -36,7 +36,7 @@ class Articles(IResourceTemplate[Article]):
     name = "articles"
     uri_template = "paper://{section}/{day}{?page,tags*,order}"
 
-    async def read(self, variables: Article, context: ToolContext) -> str:
+    async def read(self, variables: Article, context: Context) -> str:
         return variables.model_dump_json()
 
 
@@ -72,7 +72,7 @@ class Named(BaseModel):
 class Echo(IResourceTemplate[VariablesT], Generic[VariablesT]):
     """A class in between that leaves the variables open."""
 
-    async def read(self, variables: VariablesT, context: ToolContext) -> Any:
+    async def read(self, variables: VariablesT, context: Context) -> Any:
         return variables
 
 
@@ -98,14 +98,14 @@ def test_a_template_without_type_arguments_is_refused_when_it_is_defined() -> No
     with pytest.raises(TypeError, match=re.escape("class Bare(IResourceTemplate[Variables])")):
 
         class Bare(IResourceTemplate):  # type: ignore[type-arg]
-            async def read(self, variables: Any, context: ToolContext) -> Any: ...
+            async def read(self, variables: Any, context: Context) -> Any: ...
 
 
 class Fixed(IResource):
     name = "fixed"
     uri = "test://fixed"
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return ""
 
 
@@ -145,14 +145,14 @@ class Open(BaseModel):
 class Nameless(IResource):
     uri = "a://b"
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return ""
 
 
 class Unfinished(IResource):
     name = "unfinished"
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return ""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_core import BlobResource, IResource, TextContent, TextResource, ToolContext
+from axolotl_core import BlobResource, Context, IResource, TextContent, TextResource
 from axolotl_core.resources.resource import contents_of
 from tests.support.core.feature_calls import URI, run
 
@@ -29,7 +29,7 @@ class Fixed(IResource):
         self.output = output
         self.mime_type = mime_type
 
-    async def read(self, context: ToolContext) -> Any:
+    async def read(self, context: Context) -> Any:
         return self.output
 
 

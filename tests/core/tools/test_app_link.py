@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import AppLink, ITool, NoArguments, ToolContext, tool
+from axolotl_core import AppLink, Context, ITool, NoArguments, tool
 from axolotl_core.content import APP_EXTENSION, APP_MIME_TYPE, APP_SCHEME, app_link
 from axolotl_core.protocol.wire import encode
 
@@ -50,7 +50,7 @@ def test_classes_and_functions_have_a_page() -> None:
     class Chart(ITool[NoArguments, str]):
         app = "ui://chart"
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             return ""
 
     @tool(app=AppLink("ui://chart", ("app",)))

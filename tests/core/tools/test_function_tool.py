@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Optional
 import pytest
 from pydantic import Field
 
-from axolotl_core import ConfigurationError, Icon, InvalidArguments, ToolAnnotations, ToolContext, tool
+from axolotl_core import ConfigurationError, Context, Icon, InvalidArguments, ToolAnnotations, tool
 from axolotl_core.features import function_feature
 from axolotl_core.features.attributes import relative_path
 from tests.support.core.sample_tools import Pair, Sum, call, read
@@ -166,31 +166,31 @@ async def test_names_that_pydantic_keeps_to_itself_are_ordinary_parameters(name:
         read(made, first=1, other=1)
 
 
-async def named_context(a: int, anything: ToolContext) -> str:
+async def named_context(a: int, anything: Context) -> str:
     return f"{a} {anything.request_id}"
 
 
-async def leading_context(ctx: ToolContext, a: int) -> str:
+async def leading_context(ctx: Context, a: int) -> str:
     return f"{a} {ctx.request_id}"
 
 
-async def keyword_context(a: int, *, context: ToolContext) -> str:
+async def keyword_context(a: int, *, context: Context) -> str:
     return f"{a} {context.request_id}"
 
 
-async def optional_context(a: int, context: ToolContext | None = None) -> str:
+async def optional_context(a: int, context: Context | None = None) -> str:
     return f"{a} {context.request_id if context else 'none'}"
 
 
-async def annotated_context(a: int, context: Annotated[ToolContext, "mine"]) -> str:
+async def annotated_context(a: int, context: Annotated[Context, "mine"]) -> str:
     return f"{a} {context.request_id}"
 
 
-async def two_contexts(one: ToolContext, a: int, two: ToolContext) -> str:
+async def two_contexts(one: Context, a: int, two: Context) -> str:
     return f"{a} {two.request_id if one is two else 'others'}"
 
 
-async def quoted_context(a: int, context: "ToolContext") -> str:
+async def quoted_context(a: int, context: "Context") -> str:
     return f"{a} {context.request_id}"
 
 
@@ -207,10 +207,10 @@ async def quoted_context(a: int, context: "ToolContext") -> str:
     ],
 )
 async def test_the_context_is_injected_and_is_not_an_argument(function: Callable[..., Any]) -> None:
-    """A parameter annotated with ToolContext receives the call's context, and callers do not see it."""
+    """A parameter annotated with Context receives the call's context, and callers do not see it."""
     made = tool(function)
     assert list(made.input_schema["properties"]) == ["a"]
-    assert await call(made, ToolContext(request_id="r-7"), a=1) == "1 r-7"
+    assert await call(made, Context(request_id="r-7"), a=1) == "1 r-7"
 
 
 async def test_callers_cannot_pass_the_context() -> None:

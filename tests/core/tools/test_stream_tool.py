@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ImageContent, IStreamTool, NoArguments, TextContent, ToolContext, ToolError, tool
+from axolotl_core import Context, ImageContent, IStreamTool, NoArguments, TextContent, ToolError, tool
 from axolotl_core.registry import AnyTool
 from tests.support.core.callers import Caller
 from tests.support.core.sample_tools import call
@@ -23,7 +23,7 @@ class Items(BaseModel):
 class Chat(IStreamTool[Items, str]):
     name = "chat"
 
-    async def stream(self, arguments: Items, context: ToolContext) -> AsyncIterator[str]:
+    async def stream(self, arguments: Items, context: Context) -> AsyncIterator[str]:
         for item in arguments.items:
             yield item
 
@@ -31,7 +31,7 @@ class Chat(IStreamTool[Items, str]):
 class Words(IStreamTool[Items, Word]):
     name = "words"
 
-    async def stream(self, arguments: Items, context: ToolContext) -> AsyncIterator[Word]:
+    async def stream(self, arguments: Items, context: Context) -> AsyncIterator[Word]:
         for item in arguments.items:
             yield Word(text=item)
 
@@ -39,7 +39,7 @@ class Words(IStreamTool[Items, Word]):
 class Mixed(IStreamTool[Items, str | Word]):
     name = "mixed"
 
-    async def stream(self, arguments: Items, context: ToolContext) -> AsyncIterator[str | Word]:
+    async def stream(self, arguments: Items, context: Context) -> AsyncIterator[str | Word]:
         for item in arguments.items:
             yield item
 
@@ -47,7 +47,7 @@ class Mixed(IStreamTool[Items, str | Word]):
 class Blocks(IStreamTool[Items, TextContent]):
     name = "blocks"
 
-    async def stream(self, arguments: Items, context: ToolContext) -> AsyncIterator[TextContent]:
+    async def stream(self, arguments: Items, context: Context) -> AsyncIterator[TextContent]:
         for item in arguments.items:
             yield TextContent(item)
 
@@ -55,7 +55,7 @@ class Blocks(IStreamTool[Items, TextContent]):
 class Anything(IStreamTool[Items, Any]):
     name = "anything"
 
-    async def stream(self, arguments: Items, context: ToolContext) -> AsyncIterator[Any]:
+    async def stream(self, arguments: Items, context: Context) -> AsyncIterator[Any]:
         for item in arguments.items:
             yield item
 
@@ -157,12 +157,12 @@ def test_only_structured_items_have_a_schema(streaming: AnyTool, has_schema: boo
 async def test_every_item_is_reported_as_progress() -> None:
     """Each item is reported as progress."""
     caller = Caller()
-    await call(Chat(), ToolContext(caller=caller), items=["a", "b", "c"])
+    await call(Chat(), Context(caller=caller), items=["a", "b", "c"])
     assert caller.progress == [(1, None, None), (2, None, None), (3, None, None)]
 
 
 @tool
-async def orders(count: int, context: ToolContext) -> AsyncIterator[str]:
+async def orders(count: int, context: Context) -> AsyncIterator[str]:
     """Report orders, after a heading."""
     yield "heading"
     for number in range(1, count + 1):
@@ -173,7 +173,7 @@ async def orders(count: int, context: ToolContext) -> AsyncIterator[str]:
 async def test_own_progress_replaces_the_number_of_items() -> None:
     """A stream that reports progress itself, also after its first item, is not counted."""
     caller = Caller()
-    await call(orders, ToolContext(caller=caller), count=3)
+    await call(orders, Context(caller=caller), count=3)
     assert caller.progress == [(number, 3, f"order {number} of 3") for number in (1, 2, 3)]
 
 
@@ -199,7 +199,7 @@ class NoInput(IStreamTool[NoArguments, int]):
 
     name = "no-input"
 
-    async def stream(self, arguments: NoArguments, context: ToolContext) -> AsyncIterator[int]:
+    async def stream(self, arguments: NoArguments, context: Context) -> AsyncIterator[int]:
         yield 1
 
 

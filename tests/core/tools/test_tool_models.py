@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ConfigurationError, ITool, NoArguments, ToolContext, ToolRegistry, ToolResult
+from axolotl_core import ConfigurationError, Context, ITool, NoArguments, ToolRegistry, ToolResult
 from axolotl_core.registry import AnyTool
 from axolotl_core.tools.tool import check_definition
 from tests.support.core.sample_tools import Add, Named, Pair, Sum
@@ -24,28 +24,28 @@ class Page(BaseModel, Generic[ValueT]):
 class Typical(ITool[Pair, ValueT], Generic[ValueT]):
     """Leaves the output open."""
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> ValueT:
+    async def execute(self, arguments: Pair, context: Context) -> ValueT:
         raise NotImplementedError
 
 
 class Listing(ITool[Pair, list[ValueT]], Generic[ValueT]):
     """Uses its parameter inside another type."""
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> list[ValueT]:
+    async def execute(self, arguments: Pair, context: Context) -> list[ValueT]:
         return []
 
 
 class Swapped(ITool[OtherT, ValueT], Generic[ValueT, OtherT]):
     """Takes its parameters in another order than ITool does."""
 
-    async def execute(self, arguments: OtherT, context: ToolContext) -> ValueT:
+    async def execute(self, arguments: OtherT, context: Context) -> ValueT:
         raise NotImplementedError
 
 
 class Paged(ITool[Page[ValueT], ValueT], Generic[ValueT]):
     """Uses its parameter inside a generic model."""
 
-    async def execute(self, arguments: Page[ValueT], context: ToolContext) -> ValueT:
+    async def execute(self, arguments: Page[ValueT], context: Context) -> ValueT:
         return arguments.items[0]
 
 
@@ -84,7 +84,7 @@ class WithMixin(Mixin[str], Add):
 class Direct(ITool[Pair, ToolResult]):
     """Names its models itself."""
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> ToolResult:
+    async def execute(self, arguments: Pair, context: Context) -> ToolResult:
         return ToolResult()
 
 
@@ -115,7 +115,7 @@ def test_missing_models_are_refused_at_class_creation() -> None:
     with pytest.raises(TypeError, match=r"class Forgetful\(ITool\[Input, Output\]\)"):
 
         class Forgetful(ITool):  # type: ignore[type-arg]
-            async def execute(self, arguments: Any, context: ToolContext) -> Any: ...
+            async def execute(self, arguments: Any, context: Context) -> Any: ...
 
 
 def test_an_open_type_parameter_is_refused_at_class_creation() -> None:
@@ -123,7 +123,7 @@ def test_an_open_type_parameter_is_refused_at_class_creation() -> None:
     with pytest.raises(TypeError, match=r"class Leaf\(ITool\[Input, Output\]\)"):
 
         class Leaf(Typical):  # type: ignore[type-arg]
-            async def execute(self, arguments: Pair, context: ToolContext) -> Any: ...
+            async def execute(self, arguments: Pair, context: Context) -> Any: ...
 
 
 def test_missing_models_without_execute_are_refused_at_registration() -> None:
@@ -154,7 +154,7 @@ def test_an_input_must_be_a_model(model: Any) -> None:
     with pytest.raises(TypeError, match=r"first type argument must be a pydantic model.*NoArguments.*SchemaTool"):
 
         class Odd(ITool[model, None]):
-            async def execute(self, arguments: Any, context: ToolContext) -> None: ...
+            async def execute(self, arguments: Any, context: Context) -> None: ...
 
 
 def test_a_tool_that_reads_its_arguments_itself_may_take_anything() -> None:
@@ -164,7 +164,7 @@ def test_a_tool_that_reads_its_arguments_itself_may_take_anything() -> None:
         def argument_parser(self, *, coerce: bool) -> Any:
             return bytes
 
-        async def execute(self, arguments: bytes, context: ToolContext) -> None: ...
+        async def execute(self, arguments: bytes, context: Context) -> None: ...
 
     assert Raw.input_model is bytes
 
@@ -182,7 +182,7 @@ def test_an_abstract_class_needs_no_models() -> None:
 class Nameless(ITool[NoArguments, None]):
     """Forgot its name."""
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+    async def execute(self, arguments: NoArguments, context: Context) -> None:
         return None
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from typing_extensions import TypedDict
 
-from axolotl_core import ConfigurationError, ITool, Limits, NoArguments, ToolContext, ToolSpec
+from axolotl_core import ConfigurationError, Context, ITool, Limits, NoArguments, ToolSpec
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import JsonSchema, wrapped
 from tests.support.core.sample_tools import Add, fits
@@ -89,7 +89,7 @@ def tool_of(taken: Any, given: Any = None) -> AnyTool:
     class Made(ITool[taken, given]):
         name = "made"
 
-        async def execute(self, arguments: Any, context: ToolContext) -> Any: ...
+        async def execute(self, arguments: Any, context: Context) -> Any: ...
 
     return Made()
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from axolotl_core import ToolContext
+from axolotl_core import Context
 from axolotl_examples.keyword_search import Container
 from axolotl_examples.keyword_search.allowed_roots import AllowedRoots
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
@@ -33,12 +33,12 @@ def container_for(*roots: Path, **settings: Any) -> Any:
     return container
 
 
-def search_directly(root: Path, context: ToolContext | None = None, **query: Any) -> SearchReport:
+def search_directly(root: Path, context: Context | None = None, **query: Any) -> SearchReport:
     """Search in this thread, without a server."""
     settings = SearchSettings(allowed_roots=(root,), progress_seconds=0)
     question = KeywordQuery(**{"keyword": "key", "root_paths": ["."], **query})
     searcher = KeywordSearcher(settings, FileReader(settings.max_file_bytes))
-    return searcher.search(question, AllowedRoots([root]).resolve(question.root_paths), context or ToolContext())
+    return searcher.search(question, AllowedRoots([root]).resolve(question.root_paths), context or Context())
 
 
 class Searching:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from axolotl_core import ConfigurationError, ToolContext
+from axolotl_core import ConfigurationError, Context
 from axolotl_examples.keyword_search import Container
 from axolotl_examples.keyword_search.directory import Directory
 from axolotl_server import connect
@@ -139,7 +139,7 @@ def test_a_directory_that_becomes_a_link(root: Path, secret: Path) -> None:
             (root / "b").rename(root.parent / "gone")
             (root / "b").symlink_to(secret)
 
-    report = search_directly(root, ToolContext(caller=Listener(swap)))
+    report = search_directly(root, Context(caller=Listener(swap)))
     assert (report.match_count, [broken.path for broken in report.unreadable]) == (0, ["b"])
 
 
@@ -153,7 +153,7 @@ def test_a_file_that_becomes_a_link(root: Path, secret: Path) -> None:
             (root / "b.txt").unlink()
             (root / "b.txt").symlink_to(secret / "secret.txt")
 
-    report = search_directly(root, ToolContext(caller=Listener(swap)))
+    report = search_directly(root, Context(caller=Listener(swap)))
     assert report.match_count == 0
     assert [(broken.path, broken.reason) for broken in report.unreadable] == [("b.txt", os.strerror(errno.ELOOP))]
 
@@ -168,5 +168,5 @@ def test_a_directory_above_that_becomes_a_link(root: Path, secret: Path) -> None
             (root / "a").rename(root.parent / "gone")
             (root / "a").symlink_to(secret)
 
-    report = search_directly(root, ToolContext(caller=Listener(swap)), root_paths=["a/b"])
+    report = search_directly(root, Context(caller=Listener(swap)), root_paths=["a/b"])
     assert (report.match_count, report.files_searched) == (0, 2)

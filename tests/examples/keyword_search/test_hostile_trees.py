@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from axolotl_core import ToolContext
+from axolotl_core import Context
 from axolotl_examples.keyword_search.directory import Directory
 from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.tally import SkipReason
@@ -89,7 +89,7 @@ def test_files_that_vanish(root: Path) -> None:
             (root / "c/d.txt").unlink()
             (root / "c").rmdir()
 
-    report = search_directly(root, ToolContext(caller=Listener(delete)))
+    report = search_directly(root, Context(caller=Listener(delete)))
     assert [found.file for found in report.files] == ["a.txt", "e.txt"]
     assert [broken.path for broken in report.unreadable] == ["b.txt", "c"]
 
@@ -145,5 +145,5 @@ def test_descriptors(root: Path) -> None:
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        search_directly(root, ToolContext(caller=Listener(fail)))
+        search_directly(root, Context(caller=Listener(fail)))
     assert os.listdir("/proc/self/fd") == before

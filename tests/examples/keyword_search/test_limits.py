@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ToolContext
+from axolotl_core import Context
 from axolotl_examples.keyword_search import ignore_rules
 from axolotl_examples.keyword_search.patterns import parse_pattern
 from tests.examples.keyword_search.searching import (
@@ -79,7 +79,7 @@ async def test_long_paths_count(tmp_path: Path) -> None:
 def test_time_runs_out(tmp_path: Path) -> None:
     """Shortly before its deadline, a search returns what it has found, and says that it is incomplete."""
     plant(tmp_path, {f"{number:03}.txt": "key" for number in range(100)})
-    context = ToolContext(deadline=time.monotonic() + 3600)
+    context = Context(deadline=time.monotonic() + 3600)
 
     def end_of_time(steps: float) -> None:
         if steps == 10:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import CancelReason, ToolCancelled, ToolContext
+from axolotl_core import CancelReason, Context, ToolCancelled
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode, notification
@@ -52,7 +52,7 @@ class WatchedSearcher(KeywordSearcher):
         super().__init__(settings, reader)
         self.ended = threading.Event()
 
-    def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: ToolContext) -> SearchReport:
+    def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: Context) -> SearchReport:
         try:
             return super().search(query, roots, context)
         finally:
@@ -161,7 +161,7 @@ def test_cancellation_between_entries(root: Path, names: list[str]) -> None:
         steps.append(progress)
         context.cancellation.cancel(CancelReason.CLIENT)
 
-    context = ToolContext(caller=Listener(cancel))
+    context = Context(caller=Listener(cancel))
     with pytest.raises(ToolCancelled):
         search_directly(root, context, include=["*.txt"])
     assert steps == [1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolRegistry
+from axolotl_core import Context, ITool, NoArguments, ToolRegistry
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, Revision
 from axolotl_examples.registration import Container
 from axolotl_examples.registration.echo import Echo
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda
 class Broken(ITool[NoArguments, str]):
     name = "broken"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         raise LookupError("the password is swordfish")
 
 

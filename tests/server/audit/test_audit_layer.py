@@ -12,7 +12,9 @@ import pytest
 from dependency_injector import providers
 
 from axolotl_core import (
+    Call,
     CancelReason,
+    Context,
     Declined,
     Forbidden,
     ILayer,
@@ -26,8 +28,6 @@ from axolotl_core import (
     Refused,
     ResourceNotFound,
     ToolAnnotations,
-    ToolCall,
-    ToolContext,
     ToolError,
     ToolTimeout,
     prompt,
@@ -57,7 +57,7 @@ class Raising(ITool[NoArguments, str]):
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         raise self._error
 
 
@@ -68,7 +68,7 @@ class Refusing(ILayer):
         self._error = error
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        async def refuse(call: ToolCall) -> Any:
+        async def refuse(call: Call) -> Any:
             raise self._error
 
         return refuse
@@ -84,7 +84,7 @@ class Stubborn(ITool[NoArguments, str]):
         self.release = asyncio.Event()
         self.ended = asyncio.Event()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         while not self.release.is_set():
             try:
                 await self.release.wait()
@@ -215,7 +215,7 @@ async def test_a_call_that_is_stopped(reason: CancelReason, outcome: str, heeds:
     sink = MemorySink()
 
     class Deaf(Probe):
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             try:
                 return await super().execute(arguments, context)
             except asyncio.CancelledError:
@@ -231,7 +231,7 @@ async def test_a_call_that_is_stopped(reason: CancelReason, outcome: str, heeds:
         calls.append(stopped)
         await pipeline.run_call(stopped)
 
-    calls: list[ToolCall] = []
+    calls: list[Call] = []
     running = asyncio.ensure_future(run())
     await probe.started.wait()
     calls[0].stop(reason)
@@ -279,7 +279,7 @@ async def test_start_and_end_of_a_tool_that_may_destroy() -> None:
     seen: list[str] = []
 
     class Destroy(Echo):
-        async def execute(self, arguments: Any, context: ToolContext) -> str:
+        async def execute(self, arguments: Any, context: Context) -> str:
             seen.extend(record.event for record in sink.records)
             return ""
 
@@ -352,7 +352,7 @@ def test_excluded_kinds_are_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None
     audit = audit_into(MemorySink())
     spec = Pipeline(audit, Echo()).spec
 
-    async def innermost(call: ToolCall) -> Any:
+    async def innermost(call: Call) -> Any:
         return None
 
     assert audit.layer.wrap(spec, innermost) is innermost
@@ -380,7 +380,7 @@ async def test_ended_calls_are_released() -> None:
         def __init__(self) -> None:
             self.seen: list[Any] = []
 
-        async def execute(self, arguments: Any, context: ToolContext) -> str:
+        async def execute(self, arguments: Any, context: Context) -> str:
             self.seen.append(weakref.ref(arguments))
             return ""
 

@@ -32,7 +32,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.experimental.pipeline import validate_as
 from typing_extensions import TypedDict
 
-from axolotl_core import ITool, SchemaTool, ToolContext, prompt, tool, tools_of
+from axolotl_core import Context, ITool, SchemaTool, prompt, tool, tools_of
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec, Limits
 from axolotl_core.policies.audit import Sensitive
@@ -282,7 +282,7 @@ def test_secrets_never_appear(secret: str) -> None:
 class SignIn(ITool[Login, str]):
     name = "sign_in"
 
-    async def execute(self, arguments: Login, context: ToolContext) -> str:
+    async def execute(self, arguments: Login, context: Context) -> str:
         return "welcome"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.assembly import make_audit
 from axolotl_server.audit.jsonl_store import JsonlStore
@@ -48,7 +48,7 @@ class Work(ITool[NoArguments, str]):
     name = "work"
     annotations = ToolAnnotations(read_only=True)
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return "done"
 
 

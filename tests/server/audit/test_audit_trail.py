@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ITool, NoArguments, Refused, ToolAnnotations, ToolContext, ToolError
+from axolotl_core import Context, ITool, NoArguments, Refused, ToolAnnotations, ToolError
 from axolotl_core.errors import ConfigurationError, InputRequired
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server.audit.assembly import Audit
@@ -48,7 +48,7 @@ class Work(ITool[NoArguments, str]):
         self.runs = 0
         self.sink: Fickle | None = None
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self.runs += 1
         if self.sink is not None:
             self.sink.well = False
@@ -134,7 +134,7 @@ async def test_a_failed_call_keeps_its_error(on_failure: str) -> None:
     class Failing(Work):
         error: BaseException = ToolError("no such order")
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             sink.well = False
             raise self.error
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import ITool, NoArguments, ToolContext
+from axolotl_core import Context, ITool, NoArguments
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost, connect
 from axolotl_server.audit.log_reading import verify
@@ -19,14 +19,14 @@ class Large(ITool[NoArguments, str]):
     name = "large"
     max_result_bytes = 10
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return "x" * 1000
 
 
 class Lying(ITool[NoArguments, Text]):
     name = "lying"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+    async def execute(self, arguments: NoArguments, context: Context) -> Any:
         return object()
 
 

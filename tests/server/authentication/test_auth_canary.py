@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import ILayer, Invoke, Principal, ToolCall, ToolContext, tool
+from axolotl_core import Call, Context, ILayer, Invoke, Principal, tool
 from axolotl_core.features.spec import FeatureSpec
 from tests.support.authorization_server import authority
 from tests.support.peers.token_client import Holder
@@ -48,7 +48,7 @@ class Prying(ILayer):
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
 
-        async def pry(call: ToolCall) -> Any:
+        async def pry(call: Call) -> Any:
             exchange: Any = call.caller.exchange  # type: ignore[attr-defined]
             self.seen += [dict(exchange.headers), call.principal]
             self.seen += reachable(call.principal) + reachable(exchange.headers)
@@ -58,7 +58,7 @@ class Prying(ILayer):
 
 
 @tool
-async def peek(context: ToolContext) -> str:
+async def peek(context: Context) -> str:
     """Return everything in the principal."""
     principal: Principal = context.principal
     return repr((principal, sorted(reachable(principal), key=repr)))

@@ -6,8 +6,8 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.access.api_keys import hash_key
-from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.authentication import AuthSettings
+from axolotl_server.settings.loading import load_settings
 from axolotl_server.urls import canonical, check_url, is_loopback
 
 ISSUER = {"issuers": ["https://id.example.com"], "resource": "https://mcp.example.com/mcp"}

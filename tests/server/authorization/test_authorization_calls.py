@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import ExtensionMethod, IExtension, SchemaTool, ToolContext, resource, tool
+from axolotl_core import Context, ExtensionMethod, IExtension, SchemaTool, resource, tool
 from axolotl_server import ServerHost
 from tests.support.servers.restricted_servers import (
     ADA,
@@ -212,7 +212,7 @@ class Receipts(IExtension):
     def methods(self) -> Mapping[str, ExtensionMethod]:
         return {"receipts/print": self._print}
 
-    async def _print(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def _print(self, params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {"printed": True}
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import FeatureSpec, Forbidden, Principal, ResourceNotFound, ToolCall, ToolNotFound
+from axolotl_core import Call, FeatureSpec, Forbidden, Principal, ResourceNotFound, ToolNotFound
 from axolotl_core.calls.caller import NOBODY
 from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.access.authorization import Authorization, GuardVerdict
 from axolotl_server.features.completion import CompletionFeature
-from axolotl_server.messages.request import Request
+from axolotl_server.protocol.request import Request
 from axolotl_server.settings.policies import AuthorizationSettings
 from tests.support.servers.restricted_servers import ADA, PLAIN, greet, look, refund, spec_of, vault
 
@@ -39,11 +39,11 @@ def authorization_saying(allowed: Any, **said: Any) -> Authorization:
 async def run(authorization: Authorization, spec: FeatureSpec, caller: Any = NOBODY) -> Any:
     """Call a feature that returns its name."""
 
-    async def innermost(call: ToolCall) -> str:
+    async def innermost(call: Call) -> str:
         return call.spec.name
 
     invoke = authorization.wrap(spec, innermost)
-    return await invoke(ToolCall(1, caller, ADA, uri="vault://gold", spec=spec, raw=b"{}", task=Stopped()))
+    return await invoke(Call(1, caller, ADA, uri="vault://gold", spec=spec, raw=b"{}", task=Stopped()))
 
 
 async def test_an_allowed_call_passes() -> None:

@@ -7,12 +7,12 @@ import pytest
 from dependency_injector import providers
 from hypothesis import HealthCheck, given, settings
 
-from axolotl_core import CacheHint, FeatureSpec, Principal, ToolContext, ToolRegistry, resource, tool
+from axolotl_core import CacheHint, Context, FeatureSpec, Principal, ToolRegistry, resource, tool
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from axolotl_server.access.rules import DefaultAuthorizer
-from axolotl_server.eras.era import IEra
+from axolotl_server.protocol.eras.era import IEra
 from tests.support.servers.restricted_servers import (
     ADA,
     GUESTS,
@@ -219,7 +219,7 @@ async def test_visible_tools(execution: Literal["loop", "thread"], handshake: bo
     """A tool that lists tools shows each caller what `tools/list` shows, without disabled tools."""
 
     @tool(execution=execution)
-    async def visible(context: ToolContext) -> list[str]:
+    async def visible(context: Context) -> list[str]:
         """List the tools of the caller."""
         return [one.name for one in await context.visible_tools()]
 

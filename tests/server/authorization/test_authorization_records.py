@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import FeatureSpec, ILayer, Invoke, Principal, ToolCall, tool
+from axolotl_core import Call, FeatureSpec, ILayer, Invoke, Principal, tool
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.calls.binding import Layers
 from axolotl_server.hosting import assembly
@@ -30,7 +30,7 @@ class Recording(ILayer):
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
 
-        async def noted(call: ToolCall) -> Any:
+        async def noted(call: Call) -> Any:
             try:
                 return await call_next(call)
             except Exception as error:

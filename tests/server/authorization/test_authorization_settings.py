@@ -11,7 +11,7 @@ from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
 from axolotl_server.access.authorization import authorization_of
-from axolotl_server.configuration.loading import load_settings
+from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.policies import AuthorizationSettings, PrincipalSettings
 from tests.support.servers.restricted_servers import offering
 

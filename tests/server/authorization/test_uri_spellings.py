@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import create_model
 
-from axolotl_core import IResource, IResourceTemplate, ToolContext
+from axolotl_core import Context, IResource, IResourceTemplate
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.resources.uri_template import UriTemplate
 from axolotl_server import ServerHost
@@ -27,7 +27,7 @@ class Fixed(IResource):
     def __init__(self, uri: str) -> None:
         self.uri = uri
 
-    async def read(self, context: ToolContext) -> str:
+    async def read(self, context: Context) -> str:
         return f"fixed {context.uri}"
 
 
@@ -43,7 +43,7 @@ def template(text: str, *, wide: bool = False, unscreened: bool = False) -> IRes
         uri_template = text
         tags = frozenset({"open"} if wide else ())
 
-        async def read(self, variables: Any, context: ToolContext) -> str:
+        async def read(self, variables: Any, context: Context) -> str:
             return f"{self.name} {variables.model_dump_json()}"
 
     served = Served()

@@ -8,15 +8,15 @@ import pytest
 from dependency_injector import providers
 
 from axolotl_core import (
+    Call,
     CancelReason,
+    Context,
     FeatureSpec,
     ILayer,
     Invoke,
     IPrompt,
     NoArguments,
-    ToolCall,
     ToolCancelled,
-    ToolContext,
     tool,
 )
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
@@ -46,7 +46,7 @@ async def test_a_caller_is_answered_without_the_code() -> None:
     await until(lambda: asyncio.all_tasks() == before)
 
 
-async def _speak(context: ToolContext) -> None:
+async def _speak(context: Context) -> None:
     context.report_progress(len(asyncio.all_tasks()))
     context.log("error", "still here")
     context.hang_up()
@@ -78,7 +78,7 @@ async def test_a_thread_cannot_ask_when_its_caller_is_gone() -> None:
     problems: list[BaseException] = []
 
     @tool(timeout_seconds=SHORT)
-    def dig(context: ToolContext) -> None:
+    def dig(context: Context) -> None:
         go_on.wait(PATIENCE_SECONDS)
         try:
             asyncio.run(context.ask(Name, "who?"))
@@ -137,7 +137,7 @@ class Watching(ILayer):
         self._fails = fails
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        async def watched(call: ToolCall) -> Any:
+        async def watched(call: Call) -> Any:
             call.when_abandoned(self._abandoned)
             try:
                 return await call_next(call)
@@ -202,7 +202,7 @@ class StuckPrompt(IPrompt[NoArguments]):
     def __init__(self, stuck: Stuck) -> None:
         self._stuck = stuck
 
-    async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def render(self, arguments: NoArguments, context: Context) -> str:
         return await self._stuck.execute(arguments, context)
 
 

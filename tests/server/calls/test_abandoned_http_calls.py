@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from dependency_injector import providers
 
-from axolotl_core import CancelReason, ToolContext
+from axolotl_core import CancelReason, Context
 from tests.server.calls.test_abandoned_calls import StuckPrompt
 from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client
@@ -19,7 +19,7 @@ from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving,
 from tests.support.tools import Echo, container_of
 
 
-async def _report(context: ToolContext) -> None:
+async def _report(context: Context) -> None:
     context.report_progress(1)
 
 

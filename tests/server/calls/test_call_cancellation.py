@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
+from axolotl_core import CancelReason, Context, ITool, NoArguments, tool
 from axolotl_server import HttpApp, ServerHost
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import (
@@ -67,7 +67,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_not_answered() -> None:
         name = "stubborn"
         started = asyncio.Event()
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             self.started.set()
             try:
                 await asyncio.Event().wait()
@@ -90,7 +90,7 @@ async def test_a_thread_learns_that_it_is_cancelled() -> None:
     started, go_on, seen = threading.Event(), threading.Event(), threading.Event()
 
     @tool(execution="thread")
-    def dig(context: ToolContext) -> str:
+    def dig(context: Context) -> str:
         started.set()
         go_on.wait(PATIENCE_SECONDS)
         if context.cancelled and context.cancel_reason is CancelReason.CLIENT:
@@ -114,7 +114,7 @@ async def test_late_progress_of_a_thread_is_dropped(transport: str) -> None:
     may_go_on, done = threading.Event(), threading.Event()
 
     @tool(execution="thread", timeout_seconds=0.02)
-    def dig(context: ToolContext) -> None:
+    def dig(context: Context) -> None:
         context.report_progress(1)
         may_go_on.wait(PATIENCE_SECONDS)
         context.report_progress(2)
@@ -265,7 +265,7 @@ async def test_a_deadline_ends_a_call_that_swallows_its_cancellation() -> None:
         name = "deaf"
         timeout_seconds = 0.01
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
@@ -288,7 +288,7 @@ async def test_a_tool_knows_its_deadline() -> None:
         name = "clock"
         timeout_seconds = 50.0
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> float:
+        async def execute(self, arguments: NoArguments, context: Context) -> float:
             assert context.remaining_seconds is not None
             return context.remaining_seconds
 
@@ -319,7 +319,7 @@ async def test_a_tool_can_use_its_own_timeouts_and_groups() -> None:
     class Structured(ITool[NoArguments, str]):
         name = "structured"
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.001):
                     await asyncio.Event().wait()
@@ -343,7 +343,7 @@ async def test_a_deadline_reaches_into_the_timeouts_of_a_tool() -> None:
         name = "nested"
         timeout_seconds = 0.02
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
                 group.create_task(asyncio.Event().wait())
             return "never"

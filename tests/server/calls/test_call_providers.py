@@ -13,10 +13,10 @@ from dependency_injector import containers, providers
 
 from axolotl_core import (
     CancellationToken,
+    Context,
     ITool,
     NoArguments,
     Principal,
-    ToolContext,
     ToolError,
     prompt,
     resource,
@@ -36,7 +36,7 @@ class Session:
 
     principal: Principal
     cancellation: CancellationToken
-    context: ToolContext
+    context: Context
 
 
 class Transfer(ITool[NoArguments, dict[str, Any]]):
@@ -48,7 +48,7 @@ class Transfer(ITool[NoArguments, dict[str, Any]]):
         self._session = session
         self.sessions: list[Session] = []
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> dict[str, Any]:
+    async def execute(self, arguments: NoArguments, context: Context) -> dict[str, Any]:
         session: Session = await context.enter(self._session)
         self.sessions.append(session)
         assert session.context is context
@@ -101,13 +101,13 @@ async def test_the_body_of_a_factory_knows_its_call() -> None:
         yield current_call().principal.subject
 
     @tool
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         subjects.extend([await context.enter(awaited), await context.enter(waiting), await context.enter(plain)])
         with pytest.raises(LookupError):
             current_call()
 
     @tool
-    def work_in_thread(context: ToolContext) -> None:
+    def work_in_thread(context: Context) -> None:
         subjects.append(context.open(plain))
 
     async with connect(container_of(work, work_in_thread), principal=Principal("ada")) as client:
@@ -128,7 +128,7 @@ async def test_calls_at_the_same_time_have_their_own() -> None:
         yield mine
 
     @tool
-    async def work(context: ToolContext) -> bool:
+    async def work(context: Context) -> bool:
         return await context.enter(own) == context.request_id
 
     async with connect(container_of(work)) as client:
@@ -141,11 +141,11 @@ async def test_prompts_and_resources_have_scopes_too() -> None:
     ledger = Ledger()
 
     @prompt
-    async def speak(context: ToolContext) -> str:
+    async def speak(context: Context) -> str:
         return (await context.enter(ledger.waiting("of a prompt"))).name
 
     @resource("scoped://page")
-    def page(context: ToolContext) -> str:
+    def page(context: Context) -> str:
         return context.open(ledger.plain("of a resource")).name
 
     container = container_of()
@@ -168,7 +168,7 @@ async def test_a_synchronous_function_cannot_open_an_asynchronous_resource(
         return "never"
 
     @tool
-    def work(context: ToolContext) -> None:
+    def work(context: Context) -> None:
         context.open(make if kind == "coroutine" else ledger.waiting("session"))
 
     async with connect(container_of(work)) as client:
@@ -183,7 +183,7 @@ async def test_nothing_is_kept() -> None:
     kept: list[weakref.ref[Any]] = []
 
     @tool
-    async def work(context: ToolContext, fail: bool) -> None:
+    async def work(context: Context, fail: bool) -> None:
         kept.append(weakref.ref(await context.enter(ledger.waiting("session"))))
         if fail:
             raise ToolError("no")

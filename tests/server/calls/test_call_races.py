@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 from axolotl_server import HttpApp, ServerHost
 from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import call, message, mirrored
@@ -31,7 +31,7 @@ class Racer(ITool[Turns, int]):
     timeout_seconds = 0.001
     max_concurrency = 10_000
 
-    async def execute(self, arguments: Turns, context: ToolContext) -> int:
+    async def execute(self, arguments: Turns, context: Context) -> int:
         for turn in range(arguments.turns):
             context.report_progress(turn)
             await asyncio.sleep(0)

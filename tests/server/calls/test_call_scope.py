@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ITool, NoArguments, ToolCancelled, ToolContext, ToolError, tool
+from axolotl_core import Context, ITool, NoArguments, ToolCancelled, ToolError, tool
 from axolotl_server import ServerHost, connect
 from tests.support.call_resources import Ledger, Plain, Waiting, failing, failing_plainly
 from tests.support.peers.memory_peer import Peer
@@ -23,7 +23,7 @@ async def test_one_for_each_call() -> None:
     seen: list[Any] = []
 
     @tool
-    async def work(context: ToolContext) -> bool:
+    async def work(context: Context) -> bool:
         one, other = await context.enter(session), await context.enter(session)
         seen.append(one)
         return one is other
@@ -48,7 +48,7 @@ async def test_concurrent_uses_share_one_object() -> None:
         return Slow(ledger, "slow")
 
     @tool
-    async def work(context: ToolContext) -> bool:
+    async def work(context: Context) -> bool:
         entering = asyncio.gather(context.enter(slow), context.enter(slow))
         await asyncio.sleep(0)
         ready.set()
@@ -71,7 +71,7 @@ async def test_finalised_after_the_answer() -> None:
             await super().__aexit__(*reason)
 
     @tool
-    async def work(context: ToolContext) -> str:
+    async def work(context: Context) -> str:
         await context.enter(lambda: Late(ledger, "late"))
         return "done"
 
@@ -87,7 +87,7 @@ async def test_synchronous_context_managers_are_left_in_a_thread() -> None:
     ledger = Ledger()
 
     @tool
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.enter(ledger.plain("plain"))
 
     async with connect(container_of(work)) as client:
@@ -103,7 +103,7 @@ async def test_the_last_made_is_the_first_to_end() -> None:
     factories = [kind(f"{number}") for number, kind in enumerate(kinds)]
 
     @tool
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         for factory in factories:
             await context.enter(factory)
 
@@ -120,7 +120,7 @@ async def test_a_unit_of_work_gets_the_outcome(kind: str, failure: Exception | N
     factory = getattr(ledger, kind)("unit")
 
     @tool
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.enter(factory)
         if failure is not None:
             raise failure
@@ -136,7 +136,7 @@ async def test_an_output_that_cannot_be_sent_is_a_failure() -> None:
     factory = ledger.waiting("unit")
 
     @tool(max_result_bytes=100)
-    async def work(context: ToolContext) -> str:
+    async def work(context: Context) -> str:
         await context.enter(factory)
         return "x" * 1000
 
@@ -157,7 +157,7 @@ class Swallowing(ITool[NoArguments, str]):
         self.release = asyncio.Event()
         self.late: list[BaseException] = []
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         await context.enter(self.factory)
         self.started.set()
         with contextlib.suppress(asyncio.CancelledError):
@@ -209,7 +209,7 @@ async def test_a_resource_that_outlasts_its_call_is_finalized() -> None:
             return await super().__aenter__()
 
     @tool(timeout_seconds=0.02)
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.enter(lambda: Stubborn(ledger, "half"))
 
     async with ServerHost(container_of(work)) as host:
@@ -229,7 +229,7 @@ async def test_an_abandoned_thread_cannot_open_resources() -> None:
     refused: list[BaseException] = []
 
     @tool(timeout_seconds=0.05)
-    def work(context: ToolContext) -> None:
+    def work(context: Context) -> None:
         context.open(ledger.plain("first"))
         go_on.wait(PATIENCE_SECONDS)
         try:
@@ -259,7 +259,7 @@ async def test_a_thread_that_opens_too_late_closes_its_resource() -> None:
             return super().__enter__()
 
     @tool(timeout_seconds=0.05)
-    def work(context: ToolContext) -> None:
+    def work(context: Context) -> None:
         try:
             context.open(lambda: Slow(ledger, "slow"))
         finally:
@@ -277,7 +277,7 @@ async def test_a_failing_end_is_logged_only(caplog: pytest.LogCaptureFixture) ->
     ledger = Ledger()
 
     @tool
-    async def work(context: ToolContext) -> str:
+    async def work(context: Context) -> str:
         for factory in (ledger.waiting("first"), failing, failing_plainly, ledger.plain("last")):
             await context.enter(factory)
         return "done"
@@ -301,7 +301,7 @@ async def test_shutdown_waits_for_finalizers() -> None:
             ended.set()
 
     @tool
-    async def work(context: ToolContext) -> None:
+    async def work(context: Context) -> None:
         await context.enter(lambda: Slow(ledger, "slow"))
 
     async with connect(container_of(work)) as client:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
+from axolotl_core import Call, CancelReason, Context, FeatureSpec, ILayer, Invoke, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.support.object_counts import bulkhead_of, holdings
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
@@ -26,29 +26,29 @@ LONG = 200.0
 def held(name: str) -> int:
     """Count the referenced calls of a tool; the names are unique among tests."""
     gc.collect()
-    return sum(isinstance(one, ToolCall) and one.spec.name == name for one in gc.get_objects())
+    return sum(isinstance(one, Call) and one.spec.name == name for one in gc.get_objects())
 
 
 @tool(timeout_seconds=LONG)
-async def salute(context: ToolContext) -> str:
+async def salute(context: Context) -> str:
     return f"Hello {(await context.ask(Name, 'Who?')).name}"
 
 
 @tool(timeout_seconds=LONG)
-async def salute_twice(context: ToolContext) -> str:
+async def salute_twice(context: Context) -> str:
     first, second = [(await context.ask(Name, "Who?")).name for _ in range(2)]
     return f"{first} {second}"
 
 
 @tool(timeout_seconds=LONG, max_timeout_seconds=LONG + 1)
-async def salute_and_report(context: ToolContext) -> str:
+async def salute_and_report(context: Context) -> str:
     name = (await context.ask(Name, "Who?")).name
     context.report_progress(1)
     return name
 
 
 @tool(timeout_seconds=LONG, max_timeout_seconds=LONG + 0.001)
-async def report_late(context: ToolContext) -> str:
+async def report_late(context: Context) -> str:
     began = time.monotonic()
     await until(lambda: time.monotonic() > began + 0.002)
     context.report_progress(1)  # reaches the maximum
@@ -80,11 +80,11 @@ async def test_a_maximum_deadline_releases_its_call() -> None:
 async def test_a_question_without_a_call_starts_no_clock() -> None:
     """A question that is open when the code returns does not end the call again."""
     asked = asyncio.Event()
-    calls: list[ToolContext] = []
+    calls: list[Context] = []
     questions: list[asyncio.Task[Any]] = []
 
     @tool(timeout_seconds=LONG)
-    async def leave_open(context: ToolContext) -> str:
+    async def leave_open(context: Context) -> str:
         calls.append(context)
         questions.append(asyncio.create_task(context.ask(Name, "Who?")))
         await asked.wait()
@@ -107,7 +107,7 @@ async def test_a_question_after_the_end_is_not_sent() -> None:
     failures: list[BaseException] = []
 
     @tool(execution="thread", timeout_seconds=LONG)
-    async def ask_late(context: ToolContext) -> None:
+    async def ask_late(context: Context) -> None:
         begun.set()
         go_on.wait(PATIENCE_SECONDS)
         asking = asyncio.ensure_future(context.ask(Name, "Who?"))
@@ -203,7 +203,7 @@ class ImpatientLayer(ILayer):
     """Retries with a short timeout."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        async def tried(call: ToolCall) -> str:
+        async def tried(call: Call) -> str:
             for _ in range(2):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(0.05):
@@ -241,11 +241,11 @@ async def test_every_thread_of_a_call_keeps_its_place() -> None:
 
 async def test_a_client_that_leaves_at_the_end_of_its_call_leaves_nothing_behind() -> None:
     """A disconnection that is noticed after the end of a call is ignored."""
-    calls: list[ToolCall] = []
+    calls: list[Call] = []
 
     class Remembering(ILayer):
         def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-            async def remembered(call: ToolCall) -> Any:
+            async def remembered(call: Call) -> Any:
                 calls.append(call)
                 return await call_next(call)
 
@@ -285,11 +285,11 @@ async def test_shutdown_waits_for_new_finalizers() -> None:
             left.append("late")
 
     @tool
-    async def quick(context: ToolContext) -> None:
+    async def quick(context: Context) -> None:
         await context.enter(Slow)
 
     @tool
-    async def last(context: ToolContext) -> None:
+    async def last(context: Context) -> None:
         await context.enter(Late)
         await release.wait()
 

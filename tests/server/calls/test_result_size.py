@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolResult
+from axolotl_core import Context, ITool, NoArguments, ToolResult
 from axolotl_core.content import ImageContent, TextContent
 from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_server import connect
@@ -44,7 +44,7 @@ class Given(ITool[NoArguments, Any]):
         self.output_model = declared  # type: ignore[misc]
         self._make = make
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+    async def execute(self, arguments: NoArguments, context: Context) -> Any:
         return self._make()
 
 

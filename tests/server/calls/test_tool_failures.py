@@ -12,13 +12,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from axolotl_core import (
+    Context,
     Forbidden,
     ITool,
     NoArguments,
     ProtocolError,
     SchemaTool,
     TextContent,
-    ToolContext,
     ToolError,
     ToolResult,
     tool,
@@ -64,7 +64,7 @@ class Raising(ITool[NoArguments, str]):
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         await asyncio.sleep(0)
         raise self.error
 
@@ -259,7 +259,7 @@ class Returning(ITool[NoArguments, Any]):
         self.output_model = declared  # type: ignore[misc]
         self.output = output
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+    async def execute(self, arguments: NoArguments, context: Context) -> Any:
         return self.output
 
 
@@ -323,7 +323,7 @@ class Late(ITool[NoArguments, Sum]):
 
     name = "late"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Sum:
+    async def execute(self, arguments: NoArguments, context: Context) -> Sum:
         return later()  # type: ignore[return-value]
 
 
@@ -332,7 +332,7 @@ class LateThread(ITool[NoArguments, str]):
 
     name = "late"
 
-    def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    def execute(self, arguments: NoArguments, context: Context) -> str:
         return later()  # type: ignore[return-value]
 
 
@@ -341,7 +341,7 @@ class Pieces(ITool[NoArguments, Sum]):
 
     name = "late"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Sum:
+    async def execute(self, arguments: NoArguments, context: Context) -> Sum:
         return pieces()  # type: ignore[return-value]
 
 
@@ -350,7 +350,7 @@ class Waiting(ITool[NoArguments, Any]):
 
     name = "late"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+    async def execute(self, arguments: NoArguments, context: Context) -> Any:
         return asyncio.get_running_loop().create_future()
 
 
@@ -430,7 +430,7 @@ async def test_text_and_numbers_may_be_of_other_classes() -> None:
     class Odd(ITool[NoArguments, str]):
         name = "odd"
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             context.report_progress(Number(0.5), message=Words("half"))
             return Words("words")
 

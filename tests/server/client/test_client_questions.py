@@ -9,11 +9,11 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import (
+    Context,
     Extension,
     ResourceNotFound,
     Root,
     TextContent,
-    ToolContext,
     tool,
 )
 from axolotl_core.questions.sampling import Sample
@@ -28,7 +28,7 @@ from axolotl_server.client.outcomes import (
     TaskCancelled,
     UnansweredQuestion,
 )
-from axolotl_server.methods.lifecycle import TASKS_EXTENSION
+from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from tests.support.scenarios.client_container import (
     Container,
     Size,
@@ -202,7 +202,7 @@ async def test_rounds_by_hand() -> None:
 
 
 @tool(task_support="required")
-async def long_order(context: ToolContext) -> str:
+async def long_order(context: Context) -> str:
     """Ask, and take a while."""
     size = await context.ask(Size, "Which size?")
     context.report_progress(1)

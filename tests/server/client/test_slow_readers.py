@@ -18,7 +18,7 @@ from axolotl_server.client.channel import Inbox, MemoryPipe, Message
 from axolotl_server.client.connecting import connect_channel
 from axolotl_server.client.event_reading import StreamReceiver
 from axolotl_server.client.process_channel import LineChannel
-from axolotl_server.messages.flow_control import MAX_WAITING, MAX_WAITING_BYTES
+from axolotl_server.protocol.flow_control import MAX_WAITING, MAX_WAITING_BYTES
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import container_of
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration.environment import EnvFile, read_env_file
+from axolotl_server.settings.environment import EnvFile, read_env_file
 
 PRINTABLE = st.text(
     st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f\x85\xa0"), max_size=12
@@ -113,7 +113,7 @@ def test_a_quoted_value_is_read_unchanged(said: dict[str, str]) -> None:
             f"{name}='{value.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}'\n"
             for name, value in said.items()
         ]
-        patch.setattr("axolotl_server.configuration.environment.read_small", lambda path, limit: "".join(lines))
+        patch.setattr("axolotl_server.settings.environment.read_small", lambda path, limit: "".join(lines))
         assert read_env_file(Path(".env")).variables == said
 
 
@@ -121,6 +121,6 @@ def test_a_quoted_value_is_read_unchanged(said: dict[str, str]) -> None:
 def test_no_text_breaks_the_reader(text: str) -> None:
     """Any text is either read or rejected."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("axolotl_server.configuration.environment.read_small", lambda path, limit: text)
+        patch.setattr("axolotl_server.settings.environment.read_small", lambda path, limit: text)
         with suppress(ConfigurationError):
             assert all(name.upper().startswith("AXOLOTL_") for name in read_env_file(Path(".env")).variables)

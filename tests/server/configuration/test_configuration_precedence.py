@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.loading import load_with_origins
-from axolotl_server.configuration.origins import Origin, Source
-from axolotl_server.configuration.settings_file import FileSettings
+from axolotl_server.settings.environment import EnvFile
+from axolotl_server.settings.loading import load_with_origins
+from axolotl_server.settings.origins import Origin, Source
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.settings_file import FileSettings
 
 LAYERS = (Source.CONTAINER, Source.FILE, Source.ENV_FILE, Source.ENVIRONMENT, Source.FLAG)
 """From lowest to highest precedence."""

@@ -8,11 +8,11 @@ import jsonschema_rs
 import pytest
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration.file_schema import descriptions_of, file_schema
-from axolotl_server.configuration.loading import load_settings
-from axolotl_server.configuration.settings_file import FileSettings
+from axolotl_server.settings.file_schema import descriptions_of, file_schema
+from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.section import Section
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.settings_file import FileSettings
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.docs.pages import EXAMPLES
 
@@ -99,7 +99,7 @@ def test_it_agrees_with_the_server(
     said: dict[str, Any], is_right: bool, validator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The schema accepts and rejects the same files as the server."""
-    monkeypatch.setattr("axolotl_server.configuration.secret_files.read_small", lambda path, limit: "0123456789abcdef")
+    monkeypatch.setattr("axolotl_server.settings.secret_files.read_small", lambda path, limit: "0123456789abcdef")
     assert validator.is_valid(said) is is_right
     values = {key: value for key, value in said.items() if key not in ("target", "toolset")}
     if values == said:

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration.effective import MASK, effective_values, masked
-from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.loading import LoadedSettings, load_settings, load_with_origins
-from axolotl_server.configuration.origins import SourceValues
-from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files, read_secret
-from axolotl_server.configuration.settings_file import FileSettings
-from axolotl_server.configuration.settings_shape import fields_of, keys_of, secret_form, tables_in
+from axolotl_server.settings.effective import MASK, effective_values, masked
+from axolotl_server.settings.environment import EnvFile
+from axolotl_server.settings.loading import LoadedSettings, load_settings, load_with_origins
+from axolotl_server.settings.origins import SourceValues
+from axolotl_server.settings.secret_files import SecretFile, UnreadableFile, find_secret_files, read_secret
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.settings_file import FileSettings
+from axolotl_server.settings.settings_shape import fields_of, keys_of, secret_form, tables_in
 
 CANARY = "canary-8b1f-and-longer-than-it-must-be"
 
@@ -104,7 +104,7 @@ def test_one_final_line_break_is_removed(content: bytes, secret: str, tmp_path: 
 def test_a_written_secret_comes_back(text: str) -> None:
     """Any secret survives being written with a line break."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("axolotl_server.configuration.secret_files.read_small", lambda path, limit: f"{text}\n")
+        patch.setattr("axolotl_server.settings.secret_files.read_small", lambda path, limit: f"{text}\n")
         assert read_secret("x") == text
 
 

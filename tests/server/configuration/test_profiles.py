@@ -9,9 +9,9 @@ import pytest
 from axolotl_core import Principal, tool
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import RemoteError, connect
-from axolotl_server.configuration.file_schema import file_schema
-from axolotl_server.configuration.loading import load_settings, load_with_origins
-from axolotl_server.configuration.settings_file import FileSettings, find_file, read_settings_file
+from axolotl_server.settings.file_schema import file_schema
+from axolotl_server.settings.loading import load_settings, load_with_origins
+from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file
 from tests.support.peers.memory_peer import container_with
 
 FILE = """

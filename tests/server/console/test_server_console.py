@@ -9,12 +9,12 @@ import httpx2
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, ToolContext, ToolError, tool
+from axolotl_core import ConfigurationError, Context, ToolError, tool
 from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.audit import Sensitive
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.methods.lifecycle import TASKS_EXTENSION
+from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call, message, mirrored
@@ -45,7 +45,7 @@ async def crash() -> str:
 
 
 @tool(timeout_seconds=20)
-async def wait(context: ToolContext) -> str:
+async def wait(context: Context) -> str:
     """Wait until the server stops."""
     await asyncio.Event().wait()
     return "never"
@@ -265,7 +265,7 @@ async def test_pages_are_notified_of_calls() -> None:
 
 async def test_new_pages_get_the_latest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new page gets the latest calls, up to the configured number."""
-    monkeypatch.setattr("axolotl_server.console.console.RECENT_CALLS", 5)
+    monkeypatch.setattr("axolotl_server.extensions.console.console.RECENT_CALLS", 5)
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         for number in range(12):
             await use(server, client, "greet", {"name": str(number)})

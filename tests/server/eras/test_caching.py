@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CacheHint, Principal, ToolContext, resource
+from axolotl_core import CacheHint, Context, Principal, resource
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing
 from tests.support.tools import Echo, Name
 
@@ -24,7 +24,7 @@ async def shared() -> str:
 
 
 @resource("kept://asked", cache=CacheHint(30, "public"))
-async def asked(context: ToolContext) -> str:
+async def asked(context: Context) -> str:
     """Ask first."""
     return (await context.ask(Name, "Who?")).name
 

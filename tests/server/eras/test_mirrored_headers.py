@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, SchemaTool, ToolContext
+from axolotl_core import Context, ITool, SchemaTool
 from tests.support.peers.wire import META, VERSION, RawReply, call, message, mirrored, raw_exchange, raw_request
 from tests.support.servers.serving import HttpServer, serving
 from tests.support.tools import Echo, container_of
@@ -44,7 +44,7 @@ class Typed(BaseModel):
 class TypedTool(ITool[Typed, str]):
     name = "typed"
 
-    async def execute(self, arguments: Typed, context: ToolContext) -> str:
+    async def execute(self, arguments: Typed, context: Context) -> str:
         return arguments.tenant
 
 

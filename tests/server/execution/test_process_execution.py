@@ -192,7 +192,7 @@ async def test_progress_moves_the_deadline(tmp_path: Path, monkeypatch: pytest.M
         if times > 10:
             path.touch()
 
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 20)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 20)
     settings = {"limits": {"processes": 1}}
     async with connect(container_of(process_tools.report_often), settings=settings) as client:
         outcome = await client.call("report_often", {"path": str(path)}, on_progress=hear)

@@ -15,7 +15,7 @@ import pytest
 from dependency_injector import providers
 from pydantic import BaseModel
 
-from axolotl_core import ConfigurationError, ITool, NoArguments, ToolContext, ToolRegistry, tool, tools_of
+from axolotl_core import ConfigurationError, Context, ITool, NoArguments, ToolRegistry, tool, tools_of
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.support.containers import process_tools
 from tests.support.forked_processes import Mailbox, gone, share_forks, wait_until_gone
@@ -39,7 +39,7 @@ class Holding(ITool[NoArguments, str]):
     def __init__(self) -> None:
         self.lock = threading.Lock()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return "never"
 
 
@@ -66,7 +66,7 @@ def with_local_input() -> Any:
         name = "taking"
         execution = "process"
 
-        async def execute(self, arguments: Local, context: ToolContext) -> str:
+        async def execute(self, arguments: Local, context: Context) -> str:
             return "never"
 
     Taking.__qualname__ = "Taking"

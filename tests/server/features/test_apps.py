@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import AppLink, ConfigurationError, Extension, ITool, NoArguments, ToolContext, resource
+from axolotl_core import AppLink, ConfigurationError, Context, Extension, ITool, NoArguments, resource
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.tools import Echo
@@ -18,7 +18,7 @@ class Chart(ITool[NoArguments, str]):
     def __init__(self, app: str | AppLink | None = "ui://chart") -> None:
         self.app = app
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return "drawn"
 
 

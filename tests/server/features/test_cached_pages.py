@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolRegistry
+from axolotl_core import Context, ITool, NoArguments, ToolRegistry
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode_cursor
 from axolotl_server.calls.binding import ToolBinding
@@ -15,7 +15,7 @@ class Numbered(ITool[NoArguments, str]):
     def __init__(self, number: int) -> None:
         self.name = f"tool-{number}"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return self.name
 
 

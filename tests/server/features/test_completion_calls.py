@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from axolotl_core import CancelReason, IPrompt, NoArguments, ToolContext, prompt, prompts_of, resource, resources_of
+from axolotl_core import CancelReason, Context, IPrompt, NoArguments, prompt, prompts_of, resource, resources_of
 from axolotl_core.prompts import PromptOutput
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 
@@ -101,7 +101,7 @@ async def test_a_prompt_without_arguments_has_nothing_to_complete() -> None:
     class Silent(IPrompt[NoArguments]):
         name = "silent"
 
-        async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+        async def render(self, arguments: NoArguments, context: Context) -> PromptOutput:
             assert context.cancel_reason is not CancelReason.CLIENT
             return ""
 

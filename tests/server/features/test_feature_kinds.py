@@ -13,13 +13,13 @@ import pytest
 from dependency_injector.containers import DynamicContainer
 
 from axolotl_core import (
+    Call,
     CancelReason,
+    Context,
     ExtensionMethod,
     IExtension,
     ILayer,
     Invoke,
-    ToolCall,
-    ToolContext,
     prompt,
     resource,
     tool,
@@ -74,7 +74,7 @@ class Sample(IExtension):
 
 
 def define_extension(work: Callable[..., Any]) -> DynamicContainer:
-    async def run(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def run(params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {"text": await work(context)}
 
     return container_with(extensions=(Sample(run),))
@@ -137,9 +137,9 @@ class Slow:
     def __init__(self) -> None:
         self.started = asyncio.Event()
         self.stopped = asyncio.Event()
-        self._context: ToolContext | None = None
+        self._context: Context | None = None
 
-    async def work(self, context: ToolContext) -> str:
+    async def work(self, context: Context) -> str:
         self._context = context
         self.started.set()
         if context is not None:
@@ -159,10 +159,10 @@ class Slow:
 async def test_a_plain_function_runs_in_a_thread(kind: Kind) -> None:
     """Synchronous functions run in a thread, asynchronous ones on the loop."""
 
-    def plain(context: ToolContext) -> str:
+    def plain(context: Context) -> str:
         return threading.current_thread().name
 
-    async def waiting(context: ToolContext) -> str:
+    async def waiting(context: Context) -> str:
         return threading.current_thread().name
 
     for function, thread in ((plain, "axolotl-tool"), (waiting, threading.current_thread().name)):
@@ -265,7 +265,7 @@ class Record(ILayer):
         self.passed: list[tuple[str, str]] = []
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        async def recorded(call: ToolCall) -> Any:
+        async def recorded(call: Call) -> Any:
             self.passed.append((spec.kind, spec.name))
             return await call_next(call)
 
@@ -302,7 +302,7 @@ async def test_concurrency_limits_apply(kind: Kind) -> None:
     """At most `max_concurrency` calls of a feature run; another one waits or is refused with an error."""
     inside, most = 0, 0
 
-    async def work(context: ToolContext) -> str:
+    async def work(context: Context) -> str:
         nonlocal inside, most
         inside += 1
         most = max(most, inside)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, FeatureSpec, ILayer, Invoke, ITool, NoArguments, ToolContext, tool
+from axolotl_core import ConfigurationError, Context, FeatureSpec, ILayer, Invoke, ITool, NoArguments, tool
 from axolotl_server import ServerHost, ServerSettings, connect
 from tests.support.tools import Echo
 
@@ -19,7 +19,7 @@ class Named(ITool[NoArguments, str]):
         self.name = name
         self.value = value
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return f"{self.name} {self.value}"
 
 
@@ -277,7 +277,7 @@ async def test_all_findings_are_reported_at_once() -> None:
     """All problems are reported at once, each with a solution."""
 
     class Nameless(ITool[NoArguments, str]):
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             return ""
 
     class Container(containers.DeclarativeContainer):
@@ -311,7 +311,7 @@ async def test_tools_that_cannot_be_compiled_are_reported_at_once() -> None:
             self.name = name
             self.output_model = type("Opaque", (), {})  # type: ignore[misc]
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+        async def execute(self, arguments: NoArguments, context: Context) -> Any:
             return None
 
     class Container(containers.DeclarativeContainer):

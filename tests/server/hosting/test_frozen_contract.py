@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Approval, ConfigurationError, ITool, NoArguments, ToolContext
+from axolotl_core import Approval, ConfigurationError, Context, ITool, NoArguments
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.contract import lock_of
 from tests.support.peers.memory_peer import container_with
@@ -21,7 +21,7 @@ class Foreign(ITool[NoArguments, str]):
     def input_schema(self) -> dict[str, Any]:
         return {"type": "object", "properties": {"order": {"$ref": "https://example.com/order.json"}}}
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return ""
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_core.policies.tool_rules import Breaker, Idempotency, Retry
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.client.outcomes import Inquiry
@@ -24,7 +24,7 @@ class Everything(ITool[NoArguments, str]):
     def __init__(self) -> None:
         self.runs = 0
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self.runs += 1
         if self.runs % 3:
             raise ConnectionError

@@ -7,7 +7,7 @@ import pytest
 from dependency_injector import providers
 from redis import Redis
 
-from axolotl_core import Idempotency, ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core import Context, Idempotency, ITool, NoArguments, ToolAnnotations
 from axolotl_core.policies.tool_rules import ClaimResult, IResultStore
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.client.outcomes import Inquiry
@@ -31,7 +31,7 @@ class Pay(ITool[NoArguments, str]):
         self.go_on = asyncio.Event()
         self.go_on.set()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self.runs += 1
         self.started.set()
         await self.go_on.wait()
@@ -41,7 +41,7 @@ class Pay(ITool[NoArguments, str]):
 class Broken(ITool[NoArguments, str]):
     name = "broken"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         raise RuntimeError("swordfish")
 
 

@@ -19,10 +19,10 @@ from cryptography.x509.oid import NameOID
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost
-from axolotl_server.configuration.loading import load_settings
 from axolotl_server.http.assembly import check_exposure, prepare, tls_context
-from axolotl_server.http_server import connection_limits
-from axolotl_server.http_server.serve import serve_http
+from axolotl_server.http.server import connection_limits
+from axolotl_server.http.server.serve import serve_http
+from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.peers.wire import connection, mirrored, raw_exchange, raw_request
 from tests.support.servers.authenticated_server import DISCOVER, container, gated

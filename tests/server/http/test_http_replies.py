@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 from tests.support.peers.wire import META, call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.tools import Echo, container_of
@@ -25,7 +25,7 @@ class Steps(BaseModel):
 class Climb(ITool[Steps, str]):
     name = "climb"
 
-    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+    async def execute(self, arguments: Steps, context: Context) -> str:
         for step in range(1, arguments.steps + 1):
             context.report_progress(step)
         return "there"
@@ -34,7 +34,7 @@ class Climb(ITool[Steps, str]):
 class Stumble(ITool[Steps, str]):
     name = "stumble"
 
-    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+    async def execute(self, arguments: Steps, context: Context) -> str:
         context.report_progress(1)
         await asyncio.sleep(0)
         raise RuntimeError("the password is swordfish")
@@ -45,7 +45,7 @@ class Late(ITool[Steps, str]):
 
     name = "late"
 
-    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+    async def execute(self, arguments: Steps, context: Context) -> str:
         asyncio.get_running_loop().call_soon(context.report_progress, 99)
         return "early"
 

@@ -12,11 +12,11 @@ import pytest_asyncio
 from mcp import Client as OfficialClient
 from mcp.client.sse import sse_client
 
-from axolotl_core import CancelReason, ITool, NoArguments, SchemaTool, ToolContext, tool
+from axolotl_core import CancelReason, Context, ITool, NoArguments, SchemaTool, tool
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.access.api_keys import hash_key
-from axolotl_server.messages.flow_control import MAX_WAITING
+from axolotl_server.protocol.flow_control import MAX_WAITING
 from tests.support.peers.session_client import INITIALIZED, Client, EventReader
 from tests.support.peers.wire import INITIALIZE, call, message
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
@@ -382,7 +382,7 @@ class Swell(ITool[NoArguments, str]):
     def __init__(self) -> None:
         self.releases = asyncio.Semaphore(0)
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         await self.releases.acquire()
         return "x" * 2**20
 
@@ -419,7 +419,7 @@ async def test_large_bodies_of_running_calls_are_limited(
 ) -> None:
     """Posts with large arguments count until their calls end, as on the other transport; small ones do not."""
     if shares:
-        monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
+        monkeypatch.setattr("axolotl_server.protocol.fair_share.share_of_address", lambda address: (address,))
     holding, running = Holding(), 1 if shares else 3
     settings = with_sse(max_buffer_bytes=6 * 2**20)
     async with serving(container_of(holding, Echo()), settings) as server, connected(http, server) as client:

@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
-from axolotl_core import ITool, SchemaTool, ToolContext
+from axolotl_core import Context, ITool, SchemaTool
 from axolotl_core.protocol.wire import notification
 from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
-from axolotl_server.messages.flow_control import MAX_WAITING, MAX_WAITING_BYTES, Backlog, is_droppable
+from axolotl_server.protocol.flow_control import MAX_WAITING, MAX_WAITING_BYTES, Backlog, is_droppable
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
@@ -32,7 +32,7 @@ class Steps(BaseModel):
 class Climb(ITool[Steps, str]):
     name = "climb"
 
-    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+    async def execute(self, arguments: Steps, context: Context) -> str:
         for step in range(1, arguments.steps + 1):
             context.report_progress(step, arguments.steps)
             await asyncio.sleep(0)

@@ -21,7 +21,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import HTTPConnection
 from starlette.routing import Mount
 
-from axolotl_core import ConfigurationError, Principal, ToolContext, tool
+from axolotl_core import ConfigurationError, Context, Principal, tool
 from axolotl_server import MountedApp, ServerHost, make_app, starlette_user
 from axolotl_server.http.mounting import path_below_root
 from tests.support.servers.serving import free_port
@@ -35,7 +35,7 @@ META = {
 
 
 @tool
-async def whoami(context: ToolContext) -> str:
+async def whoami(context: Context) -> str:
     """Tell who is calling."""
     return context.principal.subject
 

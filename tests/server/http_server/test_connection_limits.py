@@ -15,8 +15,8 @@ import pytest
 from axolotl_core import tool
 from axolotl_server import ServerHost
 from axolotl_server.http.asgi import BodyBudget, Message, read_body
-from axolotl_server.http_server.connections import WRITE_TIMEOUT_SECONDS, StallCheck
-from axolotl_server.http_server.serve import serve_http
+from axolotl_server.http.server.connections import WRITE_TIMEOUT_SECONDS, StallCheck
+from axolotl_server.http.server.serve import serve_http
 from axolotl_server.settings.transports import HttpSettings
 from tests.support.peers.wire import RawReply, call, connection, mirrored, raw_exchange, raw_request, read_reply
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, free_port, serving, until
@@ -81,7 +81,7 @@ def _open_connections(server: HttpServer) -> int:
 async def test_one_address_cannot_take_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """An address has a limit of its own; loopback addresses and trusted proxies have none."""
     assert (await second_connection()).status == 200
-    monkeypatch.setattr("axolotl_server.http_server.connection_limits.share_of_address", lambda address: (address,))
+    monkeypatch.setattr("axolotl_server.http.server.connection_limits.share_of_address", lambda address: (address,))
     assert (await second_connection(trusted_proxies=["127.0.0.0/8"])).status == 200
     refused = await second_connection()
     assert (refused.status, refused.error["message"]) == (
@@ -103,7 +103,7 @@ async def second_connection(**http: Any) -> RawReply:
 async def test_large_bodies_of_running_calls_are_limited(shares: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls with large arguments share a budget while they run, half of it for one caller; small ones do not count."""
     if shares:
-        monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
+        monkeypatch.setattr("axolotl_server.protocol.fair_share.share_of_address", lambda address: (address,))
     holding, settings = Holding(), {"http": {"max_buffer_bytes": 6 * MIB}}
     async with serving(container_of(holding, Echo()), settings) as server, AsyncExitStack() as stack:
         running = 1 if shares else 3
@@ -124,7 +124,7 @@ async def test_large_bodies_of_running_calls_are_limited(shares: bool, monkeypat
 
 async def test_a_body_above_the_limit_of_its_caller_can_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that may be sent is served, although it is larger than what one caller may have."""
-    monkeypatch.setattr("axolotl_server.messages.fair_share.share_of_address", lambda address: (address,))
+    monkeypatch.setattr("axolotl_server.protocol.fair_share.share_of_address", lambda address: (address,))
     async with serving(container_of(Echo()), {"http": {"max_buffer_bytes": 3 * MIB // 2}}) as server:
         request = raw_request(call("echo", {"text": "x" * MIB}), mirrored(name="echo").items())
         assert (await raw_exchange(server.port, request)).status == 200
@@ -196,7 +196,7 @@ async def test_a_client_that_sends_first_reads_the_refusal(size: int, chunks: bo
 
 async def test_a_client_that_does_not_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A response that nobody reads is dropped with its connection, while others are served."""
-    monkeypatch.setattr("axolotl_server.http_server.connections.WRITE_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr("axolotl_server.http.server.connections.WRITE_TIMEOUT_SECONDS", 0.3)
     async with checked() as port:
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(asking_for(20 * MIB))  # more than the kernel buffers

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard, FairAcceptor
+from axolotl_server.http.server.fair_acceptor import BoardPlace, ConnectionBoard, FairAcceptor
 from tests.support.servers.serving import until
 
 
@@ -95,7 +95,7 @@ async def test_outdated_numbers(
     board: ConnectionBoard, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker leaves connections to one that had many, because they may have ended just now."""
-    monkeypatch.setattr("axolotl_server.http_server.fair_acceptor._YIELD_SECONDS", 60)
+    monkeypatch.setattr("axolotl_server.http.server.fair_acceptor._YIELD_SECONDS", 60)
     board.write(2, 50)
     with ExitStack() as clients:
         for _ in range(6):
@@ -108,7 +108,7 @@ async def test_outdated_numbers(
 
 async def test_news_of_others(board: ConnectionBoard, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker does not wait for others that accept connections as well."""
-    monkeypatch.setattr("axolotl_server.http_server.fair_acceptor._YIELD_SECONDS", 60)
+    monkeypatch.setattr("axolotl_server.http.server.fair_acceptor._YIELD_SECONDS", 60)
     board.write(2, 50)
     with ExitStack() as clients:
         async with accepting(board, listener, 1) as worker:
@@ -138,7 +138,7 @@ async def test_no_files_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If no connection can be accepted, that is logged, and tried again later."""
-    monkeypatch.setattr("axolotl_server.http_server.fair_acceptor._OUT_OF_FILES_SECONDS", 0.01)
+    monkeypatch.setattr("axolotl_server.http.server.fair_acceptor._OUT_OF_FILES_SECONDS", 0.01)
     accept, failures = socket.socket.accept, [OSError(24, "Too many open files")]
 
     def failing(self: socket.socket) -> Any:

@@ -13,12 +13,12 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from axolotl_server.http_server.http_requests import HttpRequest
+from axolotl_server.http.server.http_requests import HttpRequest
 
 MINOR: Final = "0.54"
 
 REVIEW: Final = f"""\
-axolotl_server/http_server was written for uvicorn {MINOR}. Compare the sources of both versions:
+axolotl_server/http/server was written for uvicorn {MINOR}. Compare the sources of both versions:
 - HttpToolsProtocol: HttpProtocol replaces all callbacks of the parser, `data_received` and `on_response_complete`. What
   do they do now that the replacements do not do? What do `__init__`, `connection_made`, `connection_lost` and
   `shutdown` do, which are still used?

@@ -8,7 +8,7 @@ import pytest
 from dependency_injector import providers
 from pydantic import BaseModel
 
-from axolotl_core import ITool, NoArguments, Principal, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, NoArguments, Principal, ToolAnnotations
 from axolotl_core.policies.tool_rules import Approval
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.audit.redaction import redactor
@@ -39,7 +39,7 @@ class Delete(ITool[Target, str]):
     def __init__(self) -> None:
         self.deleted: list[str] = []
 
-    async def execute(self, arguments: Target, context: ToolContext) -> str:
+    async def execute(self, arguments: Target, context: Context) -> str:
         self.deleted.append(arguments.path)
         return "deleted"
 
@@ -146,7 +146,7 @@ class Curious(ITool[NoArguments, str]):
     name = "curious"
     requires_approval = Approval("Shall it be curious?")
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         first = await context.ask(Ask, "A word?")
         second = await context.ask(Ask, "Another?")
         return f"{first.word} {second.word}"

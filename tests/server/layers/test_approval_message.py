@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from axolotl_core import ConfigurationError, ITool, SchemaTool, ToolAnnotations, ToolContext
+from axolotl_core import ConfigurationError, Context, ITool, SchemaTool, ToolAnnotations
 from axolotl_core.policies.audit import Sensitive
 from axolotl_core.policies.tool_rules import Approval
 from axolotl_server.audit.redaction import redactor
@@ -32,7 +32,7 @@ class Pay(ITool[Transfer, None]):
     name = "pay"
     title: str | None = "Pay money"
 
-    async def execute(self, arguments: Transfer, context: ToolContext) -> None:
+    async def execute(self, arguments: Transfer, context: Context) -> None:
         return None
 
 

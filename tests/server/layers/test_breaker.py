@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, ToolError
+from axolotl_core import CancelReason, Context, ITool, NoArguments, ToolError
 from axolotl_core.errors import Declined, Forbidden, InputRequired, MissingCapability, Overloaded
 from axolotl_core.policies.tool_rules import Breaker, BreakerState
 from axolotl_server import connect
@@ -29,7 +29,7 @@ class Upstream(ITool[NoArguments, str]):
         self.gate: asyncio.Event | None = None
         self.entered = asyncio.Event()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self.runs += 1
         planned, gate = self.next, self.gate
         self.entered.set()

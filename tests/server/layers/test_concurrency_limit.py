@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ITool, NoArguments, Overloaded, ToolCall, ToolContext, tool
+from axolotl_core import Call, Context, ITool, NoArguments, Overloaded, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.layers.concurrency import Bulkhead
 from tests.support.object_counts import bulkhead_of
@@ -32,10 +32,10 @@ class FindTarget(ITool[NoArguments, int]):
         self.inside: list[Any] = []
         self.most = 0
         self.opened = asyncio.Semaphore(0)
-        self.contexts: list[ToolCall] = []
+        self.contexts: list[Call] = []
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> int:
-        assert isinstance(context, ToolCall)
+    async def execute(self, arguments: NoArguments, context: Context) -> int:
+        assert isinstance(context, Call)
         self.contexts.append(context)
         self.inside.append(context.request_id)
         self.most = max(self.most, len(self.inside))

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from axolotl_core import ITool, NoArguments, ToolContext, tool
+from axolotl_core import Context, ITool, NoArguments, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.support.peers.memory_peer import ACCEPTED, Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
@@ -33,7 +33,7 @@ class Reporting(ITool[NoArguments, str]):
         self.enough = asyncio.Event()
         self.deadlines: list[float | None] = []
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         number = 0
         while not self.enough.is_set():
             number += 1
@@ -122,7 +122,7 @@ async def test_progress_creates_no_timers() -> None:
         return timer
 
     @tool(timeout_seconds=TIMEOUT, max_timeout_seconds=25)
-    async def talk(context: ToolContext) -> None:
+    async def talk(context: Context) -> None:
         for number in range(1000):
             context.report_progress(number)
 
@@ -138,7 +138,7 @@ async def test_a_thread_moves_its_deadline_too() -> None:
     reports = 0
 
     @tool(timeout_seconds=SHORT, max_timeout_seconds=30)
-    def work(context: ToolContext) -> str:
+    def work(context: Context) -> str:
         nonlocal reports
         while not enough.wait(SHORT / 20):
             reports += 1
@@ -158,7 +158,7 @@ async def test_a_thread_may_report_when_the_server_is_gone() -> None:
     problems: list[BaseException] = []
 
     @tool(timeout_seconds=0.02, max_timeout_seconds=0.05)
-    def work(context: ToolContext) -> None:
+    def work(context: Context) -> None:
         go_on.wait(PATIENCE_SECONDS)
         try:
             context.report_progress(1)
@@ -182,7 +182,7 @@ async def test_progress_extends_the_deadline_after_a_question(ceiling: float) ->
     remaining: list[float | None] = []
 
     @tool(timeout_seconds=SHORT, max_timeout_seconds=ceiling)
-    async def ask_and_hang(context: ToolContext) -> None:
+    async def ask_and_hang(context: Context) -> None:
         await context.ask(Name, "who?")
         context.report_progress(1)
         remaining.append(context.remaining_seconds)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import Breaker, Idempotency, IFeature, Invoke, ITool, NoArguments, Retry, ToolAnnotations, ToolContext
+from axolotl_core import Breaker, Context, Idempotency, IFeature, Invoke, ITool, NoArguments, Retry, ToolAnnotations
 from axolotl_core.layers import type_of_layer
 from axolotl_server import ServerHost
 from axolotl_server.layers.approval import ApprovalLayer
@@ -38,7 +38,7 @@ class Guarded(ITool[NoArguments, str]):
     max_concurrency = 1
     max_timeout_seconds = 60.0
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return "done"
 
 

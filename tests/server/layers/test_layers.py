@@ -7,6 +7,8 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core import (
+    Call,
+    Context,
     FeatureSpec,
     ILayer,
     Invoke,
@@ -14,8 +16,6 @@ from axolotl_core import (
     Limits,
     Overloaded,
     Refused,
-    ToolCall,
-    ToolContext,
     ToolSpec,
 )
 from axolotl_core.layers import type_of_layer
@@ -40,7 +40,7 @@ class Numbered(BaseModel):
 class Square(ITool[Numbered, int]):
     name = "square"
 
-    async def execute(self, arguments: Numbered, context: ToolContext) -> int:
+    async def execute(self, arguments: Numbered, context: Context) -> int:
         return arguments.number**2
 
 
@@ -52,7 +52,7 @@ class Noting(ILayer):
         self._notes = notes
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        async def noted(call: ToolCall) -> Any:
+        async def noted(call: Call) -> Any:
             self._notes.append(f"{self._label} in {call.arguments!r}")
             try:
                 return await call_next(call)
@@ -74,7 +74,7 @@ class Only(ILayer):
         if spec.name != self._name:
             return call_next
 
-        async def refused(call: ToolCall) -> Any:
+        async def refused(call: Call) -> Any:
             raise Refused("not today", meta={"by": spec.name})
 
         return refused
@@ -90,7 +90,7 @@ def spec_of(tool: ITool[Any, Any], **limits: Any) -> ToolSpec:
     return ToolSpec.of(tool, Limits(**{**plain, **limits}))
 
 
-async def innermost(call: ToolCall) -> Any:
+async def innermost(call: Call) -> Any:
     return call.arguments
 
 
@@ -124,7 +124,7 @@ async def test_a_layer_may_be_a_function() -> None:
     def loud(spec: FeatureSpec, call_next: Invoke) -> Invoke:
         asked.append(spec.name)
 
-        async def doubled(call: ToolCall) -> Any:
+        async def doubled(call: Call) -> Any:
             return 2 * await call_next(call)
 
         return doubled if spec.name == "square" else call_next
@@ -178,14 +178,14 @@ async def test_a_layer_may_change_the_outcome() -> None:
 
     class Shouting(ILayer):
         def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-            async def loud(call: ToolCall) -> Any:
+            async def loud(call: Call) -> Any:
                 return str(await call_next(call)).upper()
 
             return loud
 
     class Breaking(ILayer):
         def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-            async def broken(call: ToolCall) -> Any:
+            async def broken(call: Call) -> Any:
                 raise RuntimeError("swordfish")
 
             return broken
@@ -233,7 +233,7 @@ async def test_a_slot_is_released(ending: str) -> None:
     """The slot is released however the call ends."""
     limit, invoked = 1, 0
 
-    async def work(call: ToolCall) -> Any:
+    async def work(call: Call) -> Any:
         nonlocal invoked
         invoked += 1
         if ending == "failure":
@@ -246,7 +246,7 @@ async def test_a_slot_is_released(ending: str) -> None:
     invoke = ConcurrencyLayer().wrap(spec, work)
     task = asyncio.current_task()
     assert task is not None
-    one = ToolCall(spec=spec, raw=b"{}", task=task)
+    one = Call(spec=spec, raw=b"{}", task=task)
     for _ in range(3):
         with pytest.raises((RuntimeError, Overloaded, asyncio.CancelledError, TimeoutError)):
             await invoke(one)

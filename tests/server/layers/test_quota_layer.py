@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, Limits, Principal, QuotaExceeded, ToolCall, ToolSpec, prompt, resource
+from axolotl_core import Call, ConfigurationError, Limits, Principal, QuotaExceeded, ToolSpec, prompt, resource
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit, WindowLimit
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.layers.quota import QuotaLayer
@@ -29,7 +29,7 @@ def named(name: str, cost: float = 1.0) -> Echo:
     return tool
 
 
-async def innermost(call: ToolCall) -> Any:
+async def innermost(call: Call) -> Any:
     return call.principal.subject
 
 
@@ -228,7 +228,7 @@ async def test_one_question_a_call() -> None:
     store = Noting()
     rules = [QuotaRule(name, limit) for name, limit in (("a", TWICE), ("b", RateLimit(1.0, 9.0)), ("c", TWICE))]
     invoke = QuotaLayer(store, rules).wrap(spec_of(named("echo", 2.0)), innermost)
-    call = ToolCall(principal=ADA, spec=spec_of(Echo()), raw=b"", task=asyncio.current_task())  # type: ignore[arg-type]
+    call = Call(principal=ADA, spec=spec_of(Echo()), raw=b"", task=asyncio.current_task())  # type: ignore[arg-type]
     assert await invoke(call) == "ada"
     [claims] = store.asked
     assert [charge.rule for _, charge in claims] == ["a", "b", "c"]
@@ -241,8 +241,8 @@ async def test_a_rejection_names_no_principal() -> None:
     layer = layer_of(QuotaRule("all", WindowLimit(1, "day")), QuotaRule("own", TWICE, frozenset({"principal"})))
     spec = spec_of(named("echo"))
     invoke = layer.wrap(spec, innermost)
-    first = ToolCall(principal=Principal("secret-ada", tenant="secret-acme"), spec=spec, raw=b"", task=None)  # type: ignore[arg-type]
-    second = ToolCall(principal=BOB, spec=spec, raw=b"", task=None)  # type: ignore[arg-type]
+    first = Call(principal=Principal("secret-ada", tenant="secret-acme"), spec=spec, raw=b"", task=None)  # type: ignore[arg-type]
+    second = Call(principal=BOB, spec=spec, raw=b"", task=None)  # type: ignore[arg-type]
     await invoke(first)
     with pytest.raises(QuotaExceeded) as failure:
         await invoke(second)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, ToolError
+from axolotl_core import CancelReason, Context, ITool, NoArguments, ToolError
 from axolotl_core.errors import InputRequired
 from axolotl_core.features.feature import Execution
 from axolotl_core.policies.tool_rules import Retry
@@ -28,7 +28,7 @@ class Flaky(ITool[NoArguments, str]):
         self.errors = list(errors)
         self.runs = 0
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         self.runs += 1
         if self.errors:
             raise self.errors.pop(0)
@@ -119,7 +119,7 @@ async def test_code_that_turns_its_cancellation_into_an_error() -> None:
     started = asyncio.Event()
 
     class Stubborn(Flaky):
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             self.runs += 1
             started.set()
             try:

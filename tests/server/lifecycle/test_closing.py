@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_server import ServerHost
-from axolotl_server.lifecycle.closing import close_resources, closing_order
+from axolotl_server.execution.closing import close_resources, closing_order
 from tests.support.tools import Echo, container_of
 
 

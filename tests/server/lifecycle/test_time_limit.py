@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
+from axolotl_server.execution.time_limit import CodeExited, NoAnswer, answer_within
 
 
 async def test_the_answer() -> None:

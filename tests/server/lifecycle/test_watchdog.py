@@ -10,7 +10,7 @@ import pytest
 from axolotl_cli.runtime import run
 from axolotl_core import tool
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.lifecycle.watchdog import Watchdog
+from axolotl_server.execution.watchdog import Watchdog
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.stall_log import shown_stalls
 from tests.support.tools import container_of

@@ -13,7 +13,7 @@ from axolotl_core import tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import connect
 from axolotl_server.access.api_keys import hash_key
-from axolotl_server.task_engines.task_states import ENDED_BYTES
+from axolotl_server.extensions.tasks.engines.task_states import ENDED_BYTES
 from tests.support.peers.session_client import EventReader
 from tests.support.peers.task_peers import EXTENSION
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, call, message, mirrored

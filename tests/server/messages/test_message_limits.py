@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from axolotl_server import ServerHost
 from axolotl_server.handler import BATCH_CONCURRENCY, MAX_BATCH
-from axolotl_server.messages.connection import MAX_CLIENT_BYTES
+from axolotl_server.protocol.connection import MAX_CLIENT_BYTES
 from tests.support.hostile_messages import MESSAGES
 from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, META, call, message
@@ -34,7 +34,7 @@ class Hold:
 
     def tool(self) -> Any:
         @tool
-        async def hold(context: ToolContext) -> str:
+        async def hold(context: Context) -> str:
             self.running += 1
             self.most = max(self.most, self.running)
             await self.release.wait()

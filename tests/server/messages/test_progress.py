@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ITool, NoArguments, ToolContext, tool
-from axolotl_server.messages import flow_control
+from axolotl_core import Context, ITool, NoArguments, tool
+from axolotl_server.protocol import flow_control
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.wire import call, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
@@ -41,7 +41,7 @@ class Burst(ITool[Steps, str]):
     def __init__(self) -> None:
         self.release = asyncio.Event()
 
-    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+    async def execute(self, arguments: Steps, context: Context) -> str:
         for step in range(1, arguments.steps + 1):
             context.report_progress(step)
         await self.release.wait()
@@ -51,7 +51,7 @@ class Burst(ITool[Steps, str]):
 async def test_held_progress_is_sent_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last progress of a burst is sent after the interval, exactly once."""
     burst = Burst()
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 2)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 2)
     async with conversing(container_with((burst,))) as host:
         peer = Peer(host)
         peer.call("burst", {"steps": 50}, progressToken=1)
@@ -67,7 +67,7 @@ async def test_the_rate_limit_is_enforced(total: float | None, monkeypatch: pyte
     per_second, seconds = 20, 0.0
 
     @tool
-    async def chatter(context: ToolContext) -> str:
+    async def chatter(context: Context) -> str:
         """Report all the time."""
         nonlocal seconds
         start = time.monotonic()
@@ -77,7 +77,7 @@ async def test_the_rate_limit_is_enforced(total: float | None, monkeypatch: pyte
         seconds = time.monotonic() - start
         return "done"
 
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", per_second)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", per_second)
     async with conversing(container_with((chatter,))) as host:
         peer = Peer(host)
         peer.call("chatter", progressToken=1)
@@ -90,13 +90,13 @@ async def test_a_thread_reports_in_order(monkeypatch: pytest.MonkeyPatch) -> Non
     """Thousands of reports from a thread arrive in increasing order, including the last one."""
 
     @tool(execution="thread")
-    def climb(context: ToolContext) -> str:
+    def climb(context: Context) -> str:
         """Report without end."""
         for step in range(1, 5001):
             context.report_progress(step, 5000)
         return "there"
 
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 200)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 200)
     async with conversing(container_with((climb,))) as host:
         peer = Peer(host)
         for number in range(5):
@@ -113,7 +113,7 @@ async def test_a_busy_loop_does_not_turn_reports_around(monkeypatch: pytest.Monk
     blocked, reported = threading.Event(), threading.Event()
 
     @tool(execution="thread")
-    def hurry(context: ToolContext) -> str:
+    def hurry(context: Context) -> str:
         """Report a burst, and more when the last report is due."""
         context.report_progress(1)
         context.report_progress(2)
@@ -129,7 +129,7 @@ async def test_a_busy_loop_does_not_turn_reports_around(monkeypatch: pytest.Monk
         blocked.set()
         reported.wait(PATIENCE_SECONDS)
 
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", per_second)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", per_second)
     async with conversing(container_with((hurry,))) as host:
         peer, loop = Peer(host), asyncio.get_running_loop()
         peer.call("hurry", progressToken=1)
@@ -169,7 +169,7 @@ async def test_nan_and_infinity_are_dropped() -> None:
     class Odd(ITool[NoArguments, str]):
         name = "odd"
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             for value in (float("nan"), float("-inf"), 1.0, float("inf"), 2.0):
                 context.report_progress(value)
             return "done"
@@ -195,7 +195,7 @@ async def test_calls_report_for_themselves(monkeypatch: pytest.MonkeyPatch) -> N
     """Progress of concurrent calls is throttled separately."""
     bursts = Burst()
     bursts.release.set()
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 2)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 2)
     async with conversing(container_with((bursts,))) as host:
         peer = Peer(host)
         for token in ("a", "b"):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from axolotl_core import ToolContext, prompt, resource, tool
+from axolotl_core import Context, prompt, resource, tool
 from axolotl_server import connect
 from tests.support.peers.memory_peer import container_with
 
@@ -12,13 +12,13 @@ META = {"example.com/tenant": "acme", "hops": [1, 2]}
 
 
 @tool(execution="thread")
-def in_thread(context: ToolContext) -> str:
+def in_thread(context: Context) -> str:
     """Tell the metadata from a thread."""
     return json.dumps(dict(context.meta))
 
 
 @tool
-async def changing(context: ToolContext) -> str:
+async def changing(context: Context) -> str:
     """Try to change the metadata."""
     with pytest.raises(TypeError):
         context.meta["example.com/tenant"] = "other"  # type: ignore[index]
@@ -26,13 +26,13 @@ async def changing(context: ToolContext) -> str:
 
 
 @prompt
-async def greet(context: ToolContext) -> str:
+async def greet(context: Context) -> str:
     """Tell the metadata."""
     return json.dumps(dict(context.meta))
 
 
 @resource("meta://one")
-async def page(context: ToolContext) -> str:
+async def page(context: Context) -> str:
     """Tell the metadata."""
     return json.dumps(dict(context.meta))
 
@@ -59,4 +59,4 @@ async def test_metadata_is_read_only() -> None:
 
 def test_context_without_a_server() -> None:
     """A context in a unit test has no metadata."""
-    assert ToolContext().meta == {}
+    assert Context().meta == {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, Extension, ExtensionMethod, IExtension, ToolContext
+from axolotl_core import ConfigurationError, Context, Extension, ExtensionMethod, IExtension
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.tools import Echo, Name
@@ -59,7 +59,7 @@ async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> No
         def methods(self) -> Mapping[str, ExtensionMethod]:
             return {method: nothing}
 
-    async def nothing(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def nothing(params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {}
 
     with pytest.raises(ConfigurationError, match=f"adds the method '{method}', which already exists"):
@@ -69,7 +69,7 @@ async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> No
 async def test_a_method_asks_no_rounds() -> None:
     """A method of an extension cannot ask in rounds, and fails."""
 
-    async def ask(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def ask(params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {"name": (await context.ask(Name, "Who?")).name}
 
     async with conversing(container(ask=ask)) as host:
@@ -81,7 +81,7 @@ async def test_a_method_asks_no_rounds() -> None:
 async def test_what_json_has_no_form_for_is_a_failure() -> None:
     """A result that cannot be encoded is a hidden failure."""
 
-    async def odd(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def odd(params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {"thing": object()}
 
     async with conversing(container(odd=odd)) as host:
@@ -93,7 +93,7 @@ async def test_what_json_has_no_form_for_is_a_failure() -> None:
 async def test_a_number_out_of_range_is_a_wrong_parameter() -> None:
     """Params that cannot be decoded are an error for invalid params."""
 
-    async def echo(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    async def echo(params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         return {"number": params["number"]}
 
     async with conversing(container(echo=echo)) as host:

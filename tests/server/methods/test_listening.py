@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import SchemaTool, ToolContext, ToolRegistry, resource, tool
-from axolotl_server.messages.flow_control import MAX_WAITING
+from axolotl_core import Context, SchemaTool, ToolRegistry, resource, tool
+from axolotl_server.protocol.flow_control import MAX_WAITING
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import META, call, connection, message, mirrored, raw_request, read_head
@@ -23,7 +23,7 @@ ID = "io.modelcontextprotocol/subscriptionId"
 
 
 @tool
-async def chatty(context: ToolContext) -> str:
+async def chatty(context: Context) -> str:
     """Report and log."""
     context.report_progress(1)
     context.log("error", "said")

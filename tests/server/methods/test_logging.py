@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import NoArguments, ToolContext, tool
+from axolotl_core import Context, NoArguments, tool
 from axolotl_core.tools.tool import ITool
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.session_client import Client
@@ -17,7 +17,7 @@ from tests.support.tools import Probe
 
 
 @tool
-async def speak(context: ToolContext) -> str:
+async def speak(context: Context) -> str:
     """Log at two levels."""
     context.log("info", "info")
     context.log("error", "error")
@@ -25,7 +25,7 @@ async def speak(context: ToolContext) -> str:
 
 
 @tool(execution="thread")
-def shout(context: ToolContext) -> str:
+def shout(context: Context) -> str:
     """Log much from a thread."""
     for number in range(50):
         context.log("error", number)
@@ -72,7 +72,7 @@ async def test_a_level_may_change_while_a_call_runs() -> None:
         def __init__(self) -> None:
             self.go_on = asyncio.Event()
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             context.log("info", "first")
             await self.go_on.wait()
             context.log("info", "second")
@@ -98,7 +98,7 @@ async def test_a_thread_logs_in_order() -> None:
 
 async def test_a_call_may_say_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Log messages of a call are limited; the next call can log again."""
-    monkeypatch.setattr("axolotl_server.messages.request.LOG_MESSAGES_PER_SECOND", 3)
+    monkeypatch.setattr("axolotl_server.protocol.request.LOG_MESSAGES_PER_SECOND", 3)
     async with conversing(container_with((shout,))) as host:
         peer = await Peer(host).shake_hands()
         for _ in range(2):
@@ -154,7 +154,7 @@ async def test_a_level_that_there_is_none_is_a_mistake_of_the_tool() -> None:
     """An unknown level fails the tool, with or without a listener."""
 
     @tool
-    async def wrong(context: ToolContext) -> str:
+    async def wrong(context: Context) -> str:
         """Log wrongly."""
         context.log("loud", "x")  # type: ignore[arg-type]
         return "never"

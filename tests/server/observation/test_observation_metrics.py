@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolRegistry, prompt, resource, tool
+from axolotl_core import Context, ITool, NoArguments, ToolError, ToolRegistry, prompt, resource, tool
 from axolotl_core.content import TextContent, ToolResult
 from axolotl_core.errors import Overloaded
 from axolotl_core.policies.tool_rules import Breaker
@@ -319,7 +319,7 @@ async def test_calls_from_threads_wait_for_one() -> None:
         name = "blocking"
         execution = "thread"
 
-        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
             loop.call_soon_threadsafe(started.set)
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(release.wait(), loop))
             return "done"

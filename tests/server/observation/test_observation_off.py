@@ -56,7 +56,9 @@ def test_nothing_is_imported() -> None:
     """Without observation, its libraries and modules are not imported."""
     modules = modules_of(QUIET)
     assert not [name for name in modules if name.split(".")[0] in LIBRARIES]
-    assert not [name for name in modules if name.startswith(("axolotl_server.observation", "axolotl_server.console"))]
+    assert not [
+        name for name in modules if name.startswith(("axolotl_server.observation", "axolotl_server.extensions.console"))
+    ]
     assert "axolotl_server.layers.call_ending" not in modules
 
 

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode, format_trace_id
 
-from axolotl_core import ToolContext, prompt, resource, tool
+from axolotl_core import Context, prompt, resource, tool
 from tests.support.endless_tools import Stuck
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.session_client import Client
@@ -25,14 +25,14 @@ HEADER = "00-11111111111111111111111111111111-2222222222222222-01"
 
 
 @tool
-async def inner(context: ToolContext) -> str:
+async def inner(context: Context) -> str:
     """Create a span."""
     with trace.get_tracer_provider().get_tracer("tool").start_as_current_span("inner work"):
         return "done"
 
 
 @tool(execution="thread")
-def inner_in_thread(context: ToolContext) -> str:
+def inner_in_thread(context: Context) -> str:
     """Create a span in a thread."""
     with trace.get_tracer_provider().get_tracer("tool").start_as_current_span("thread work"):
         return "done"

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import ToolContext, prompt, resource, tool
+from axolotl_core import Context, prompt, resource, tool
 from tests.support.peers.memory_peer import Peer, container_with, conversing, text_of
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import META, call, message, mirrored
@@ -15,31 +15,31 @@ BODY = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 HEADER = "00-11111111111111111111111111111111-2222222222222222-00"
 
 
-def told(context: ToolContext) -> str:
+def told(context: Context) -> str:
     trace = context.trace
     return "none" if trace is None else f"{trace.traceparent} {trace.tracestate} {trace.baggage}"
 
 
 @tool
-async def trace(context: ToolContext) -> str:
+async def trace(context: Context) -> str:
     """Tell the trace."""
     return told(context)
 
 
 @tool(execution="thread")
-def trace_in_thread(context: ToolContext) -> str:
+def trace_in_thread(context: Context) -> str:
     """Tell the trace from a thread."""
     return told(context)
 
 
 @prompt
-async def trace_prompt(context: ToolContext) -> str:
+async def trace_prompt(context: Context) -> str:
     """Tell the trace."""
     return told(context)
 
 
 @resource("trace://one")
-async def trace_resource(context: ToolContext) -> str:
+async def trace_resource(context: Context) -> str:
     """Tell the trace."""
     return told(context)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import Declined, ITool, NoArguments, ToolContext, tool
+from axolotl_core import Context, Declined, ITool, NoArguments, tool
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.servers.serving import PATIENCE_SECONDS, until
@@ -20,7 +20,7 @@ MOMENT = 0.2
 
 
 @tool(timeout_seconds=MOMENT)
-async def hasty(context: ToolContext) -> str:
+async def hasty(context: Context) -> str:
     """Ask with a short timeout."""
     return (await context.ask(Name, "Who?")).name
 
@@ -33,7 +33,7 @@ async def asleep() -> str:
 
 
 @tool(timeout_seconds=MOMENT)
-async def dawdle(context: ToolContext) -> str:
+async def dawdle(context: Context) -> str:
     """Ask, and then exceed the timeout."""
     await context.ask(Name, "Who?")
     await asyncio.Event().wait()
@@ -41,33 +41,33 @@ async def dawdle(context: ToolContext) -> str:
 
 
 @tool(timeout_seconds=MOMENT)
-async def hasty_pair(context: ToolContext) -> str:
+async def hasty_pair(context: Context) -> str:
     """Ask two questions at once with a short timeout."""
     one, two = await asyncio.gather(context.ask(Name, "One?"), context.ask(Name, "Two?"))
     return f"{one.name} {two.name}"
 
 
 @tool(execution="thread", timeout_seconds=MOMENT)
-async def hasty_thread(context: ToolContext) -> str:
+async def hasty_thread(context: Context) -> str:
     """The same from a thread."""
     return (await context.ask(Name, "Who?")).name
 
 
 @tool(execution="thread")
-async def threaded(context: ToolContext) -> str:
+async def threaded(context: Context) -> str:
     """Ask from an event loop in a thread."""
     return (await context.ask(Name, "Who?")).name
 
 
 @tool(execution="thread")
-async def threaded_pair(context: ToolContext) -> str:
+async def threaded_pair(context: Context) -> str:
     """Ask two questions at once from a thread."""
     one, two = await asyncio.gather(context.ask(Name, "One?"), context.ask(Name, "Two?"))
     return f"{one.name} {two.name}"
 
 
 @tool
-async def pair(context: ToolContext) -> str:
+async def pair(context: Context) -> str:
     """Ask two questions at once."""
     one, two = await asyncio.gather(context.ask(Name, "One?"), context.ask(Name, "Two?"))
     return f"{one.name} {two.name}"
@@ -233,7 +233,7 @@ class Race(ITool[Turns, str]):
     timeout_seconds = 0.002
     max_concurrency = 10_000
 
-    async def execute(self, arguments: Turns, context: ToolContext) -> str:
+    async def execute(self, arguments: Turns, context: Context) -> str:
         for _ in range(arguments.before):
             await asyncio.sleep(0)
         try:
@@ -250,7 +250,7 @@ class Race2(Race):
 
     name = "race2"
 
-    async def execute(self, arguments: Turns, context: ToolContext) -> str:
+    async def execute(self, arguments: Turns, context: Context) -> str:
         both = await asyncio.gather(super().execute(arguments, context), super().execute(arguments, context))
         return " ".join(both)
 
@@ -356,7 +356,7 @@ async def test_a_question_nobody_answers_is_given_up() -> None:
 class Remaining(ITool[NoArguments, list[bool]]):
     name = "remaining"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> list[bool]:
+    async def execute(self, arguments: NoArguments, context: Context) -> list[bool]:
         before = context.remaining_seconds
         asking = asyncio.ensure_future(context.ask(Name, "Who?"))
         await asyncio.sleep(0)

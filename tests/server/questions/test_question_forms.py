@@ -25,7 +25,7 @@ from axolotl_core.questions.sampling import (
     ToolUse,
     sampling_question,
 )
-from axolotl_server.questions.asking import params_for, satisfied
+from axolotl_server.calls.asking import params_for, satisfied
 
 R1, R2, R3, R4, R5 = REVISIONS
 NAMES = {revision: f"R{number}" for number, revision in enumerate(REVISIONS, 1)}

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ITool, Principal, ToolContext, resource, tool
+from axolotl_core import Context, ITool, Principal, resource, tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import ServerHost
-from axolotl_server.questions.sealing import MAX_TOKEN_LENGTH
+from axolotl_server.calls.sealing import MAX_TOKEN_LENGTH
 from tests.support.peers.memory_peer import ABLE, ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.peers.wire import META, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, serving
@@ -23,7 +23,7 @@ KEYS = {"protocol": {"state_keys": ["a secret of at least sixteen characters"]}}
 
 
 @tool
-async def group(context: ToolContext) -> str:
+async def group(context: Context) -> str:
     """Ask in a task group."""
     async with asyncio.TaskGroup() as tasks:
         one = tasks.create_task(context.ask(Name, "One?", key="one"))
@@ -32,14 +32,14 @@ async def group(context: ToolContext) -> str:
 
 
 @tool(execution="thread")
-async def threaded(context: ToolContext) -> str:
+async def threaded(context: Context) -> str:
     """Ask several questions at once from a thread."""
     answers = await asyncio.gather(*(context.ask(Name, f"{number}?", key=f"k{number}") for number in range(5)))
     return " ".join(answer.name for answer in answers)
 
 
 @resource("secrets://one")
-async def secret(context: ToolContext) -> str:
+async def secret(context: Context) -> str:
     """Ask before something is read."""
     return (await context.ask(Name, "Who?")).name
 
@@ -128,7 +128,7 @@ class Interview(ITool[Plan, str]):
 
     name = "interview"
 
-    async def execute(self, arguments: Plan, context: ToolContext) -> str:
+    async def execute(self, arguments: Plan, context: Context) -> str:
         names = []
         for step, number in enumerate(arguments.steps):
             asked = [context.ask(Name, f"{step}.{place}?") for place in range(number)]
@@ -209,7 +209,7 @@ async def test_a_round_ends_a_stream() -> None:
     """If other messages were sent before, the questions are the last event of the stream."""
 
     @tool
-    async def busy(context: ToolContext) -> str:
+    async def busy(context: Context) -> str:
         """Speak, then ask."""
         context.report_progress(1)
         return (await context.ask(Name, "Who?")).name

@@ -6,20 +6,20 @@ import logging
 
 import pytest
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.tools import Name
 
 
 @tool
-async def collect(context: ToolContext) -> str:
+async def collect(context: Context) -> str:
     """Catch every exception."""
     answers = await asyncio.gather(context.ask(Name, "Who?", key="who"), return_exceptions=True)
     return f"{answers[0]}"
 
 
 @tool
-async def confuse(context: ToolContext) -> str:
+async def confuse(context: Context) -> str:
     """Ask two different questions with the same key."""
     await asyncio.gather(context.ask(Name, "One?", key="same"), context.ask(Name, "Two?", key="same"))
     return "never"
@@ -29,7 +29,7 @@ def waver() -> tuple[object, ...]:
     numbers = itertools.count()
 
     @tool
-    async def ask_anew(context: ToolContext) -> str:
+    async def ask_anew(context: Context) -> str:
         """Ask a different question in every run."""
         return (await context.ask(Name, f"Who, for the {next(numbers)}th time?", key="who")).name
 
@@ -67,7 +67,7 @@ async def test_a_question_that_changes_is_noticed(caplog: pytest.LogCaptureFixtu
 
 
 @tool
-async def visit(context: ToolContext) -> str:
+async def visit(context: Context) -> str:
     """Send the user to a page, and notify the client when it is done."""
     await context.ask_url("https://example.com/pay", "Pay?", reference="visit-7")
     context.url_completed("visit-7")

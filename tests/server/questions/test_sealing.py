@@ -15,7 +15,7 @@ from msgspec import Raw, structs
 
 from axolotl_core.errors import ConfigurationError, InvalidParams, ToolError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
-from axolotl_server.questions.sealing import (
+from axolotl_server.calls.sealing import (
     MAX_TOKEN_LENGTH,
     Answer,
     InvalidState,
@@ -318,7 +318,7 @@ def test_a_question_has_a_digest(params: dict[str, Any]) -> None:
 def test_a_server_that_never_seals_pays_nothing() -> None:
     """Creating a sealer does not import the cryptography library; sealing does."""
     program = (
-        "import sys; from axolotl_server.questions.sealing import *\n"
+        "import sys; from axolotl_server.calls.sealing import *\n"
         "sealer = StateSealer([], 60)\n"
         "assert 'cryptography' not in sys.modules\n"
         "sealer.seal(RoundState(), StateBinding(('', None), '', '', b''))\n"

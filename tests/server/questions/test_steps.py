@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import Retry, ToolAnnotations, ToolContext, ToolError, tools_of
+from axolotl_core import Context, Retry, ToolAnnotations, ToolError, tools_of
 from axolotl_core import tool as make_tool
 from axolotl_core.calls.steps import MAX_STEP_BYTES, read_step
 from axolotl_server import connect
@@ -40,32 +40,32 @@ class Shop:
         self.failures = 1
 
     @make_tool
-    async def buy(self, context: ToolContext) -> str:
+    async def buy(self, context: Context) -> str:
         """Charge, then ask."""
         receipt = await context.step("charge", self.bank.charge, model=Receipt)
         name = await context.ask(Name, "Whose name goes on the parcel?")
         return f"receipt {receipt.number} for {name.name}"
 
     @make_tool
-    async def big(self, context: ToolContext) -> str:
+    async def big(self, context: Context) -> str:
         """Store too much."""
         await context.step("text", lambda once: "x" * MAX_STEP_BYTES)
         return "stored"
 
     @make_tool
-    async def average(self, context: ToolContext) -> str:
+    async def average(self, context: Context) -> str:
         """Store a number that JSON does not have."""
         await context.step("typed", lambda once: math.nan, model=float)
         return "stored"
 
     @make_tool
-    async def averages(self, context: ToolContext) -> str:
+    async def averages(self, context: Context) -> str:
         """Store it in a list."""
         await context.step("untyped", lambda once: [math.nan])
         return "stored"
 
     @make_tool(retry=Retry(attempts=2, base_seconds=0.001), annotations=ToolAnnotations(idempotent=True))
-    async def shaky(self, context: ToolContext) -> int:
+    async def shaky(self, context: Context) -> int:
         """Fail after the charge, once."""
         receipt = await context.step("charge", self.bank.charge, model=Receipt)
         if self.failures:
@@ -108,7 +108,7 @@ async def test_the_key_of_a_step_is_the_same_in_every_round() -> None:
             raise ConnectionError("the first attempt fails")
 
     @make_tool
-    async def unlucky(context: ToolContext) -> str:
+    async def unlucky(context: Context) -> str:
         """Keep one step, and try another one that fails until the user has answered."""
         await context.step("first", lambda once: None)
         name = "done"
@@ -142,7 +142,7 @@ async def test_the_key_of_a_step_may_be_empty() -> None:
     """Every text is a key, also where the results stay in memory."""
 
     @make_tool
-    async def pack(context: ToolContext) -> str:
+    async def pack(context: Context) -> str:
         """Do two steps."""
         return await context.step("", lambda once: "box", model=str) + await context.step(
             "2", lambda once: "ed", model=str
@@ -181,7 +181,7 @@ async def test_many_results_that_are_too_large_together() -> None:
     """All results of a call have to fit into the sealed state."""
 
     @make_tool
-    async def hoard(context: ToolContext) -> str:
+    async def hoard(context: Context) -> str:
         """Store more than a state can hold."""
         for number in range(3):
             await context.step(f"text-{number}", lambda once: "x" * 30_000)
@@ -198,12 +198,12 @@ async def test_a_stored_result_that_does_not_fit() -> None:
     caller = Caller()
     caller.kept["charge"] = b'{"total": 1}'
     with pytest.raises(ToolError, match="The stored result of the step 'charge' does not fit"):
-        await ToolContext(caller=caller).step("charge", Bank().charge, model=Receipt)
+        await Context(caller=caller).step("charge", Bank().charge, model=Receipt)
 
 
 async def test_without_a_server() -> None:
     """In a unit test, a step simply runs; it may be a plain function, and its result is any JSON value."""
-    context = ToolContext()
+    context = Context()
     assert await context.step("double", lambda once: [len(once), None]) == [32, None]
     assert read_step("double", b"[1]", list[int]) == [1]
 
@@ -211,7 +211,7 @@ async def test_without_a_server() -> None:
 async def test_failures_are_not_stored() -> None:
     """A step that raises runs again."""
     caller = Caller()
-    context = ToolContext(caller=caller)
+    context = Context(caller=caller)
     with pytest.raises(ZeroDivisionError):
         await context.step("divide", lambda once: 1 / 0)
     assert await context.step("divide", lambda once: 1.0) == 1.0

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from mcp import Client as OfficialClient
 
-from axolotl_core import ITool, NoArguments, ToolContext
+from axolotl_core import Context, ITool, NoArguments
 from axolotl_core.sessions import IEventStore, StoredEvent
 from axolotl_server.sessions import event_archive as resumption
 from axolotl_server.stores.memory_events import MemoryEventStore
@@ -30,7 +30,7 @@ class Shy(ITool[NoArguments, str]):
         self.again = asyncio.Event()
         self.release = asyncio.Event()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         context.hang_up()
         await self.again.wait()
         context.hang_up()
@@ -106,7 +106,7 @@ class Curious(ITool[NoArguments, str]):
 
     name = "curious"
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         return f"Hello, {(await context.ask(Name, 'Who are you?')).name}!"
 
 
@@ -194,7 +194,7 @@ async def test_nobody_waits_for_a_silent_store(
 ) -> None:
     """A store that hangs is retried at intervals, and nothing waits for it."""
     monkeypatch.setattr(resumption, "_STORE_SECONDS", 0.01)
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 1_000_000)
     async with serving(container_of(talker), event_store=SilentStore(10, 10)) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -233,7 +233,7 @@ async def test_replay_and_presence_do_not_race(
     http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With repeated resumption during a call, every message arrives once and in order."""
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 1_000_000)
     async with serving(container_of(talker), event_store=SlowStore(1000, 1_000_000)) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -264,7 +264,7 @@ async def test_a_store_is_told_before_a_session_is_forgotten(
     http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No event is appended to a deleted session, however slow the store is."""
-    monkeypatch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
+    monkeypatch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 1_000_000)
     store = SlowStore(1000, 1_000_000)
     async with serving(container_of(talker), event_store=store) as server:
         client = Client(http, server.url)

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from axolotl_core import Decision, IAuthorizer, ITokenVerifier, Principal, SchemaTool, ToolContext, tool
+from axolotl_core import Context, Decision, IAuthorizer, ITokenVerifier, Principal, SchemaTool, tool
 from axolotl_core.features.spec import FeatureSpec
 from tests.support.peers.memory_peer import ACCEPTED, text_of
 from tests.support.peers.session_client import Client, EventReader
@@ -39,7 +39,7 @@ class Claiming(IAuthorizer):
 
 
 @tool(scopes=frozenset({"talk"}), task_support="optional")
-async def confirm(context: ToolContext) -> str:
+async def confirm(context: Context) -> str:
     """Ask a question and return the answer."""
     return (await context.ask(Name, "Who?")).name
 

@@ -17,7 +17,7 @@ import sys
 opened = []
 sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
 import axolotl_server.__init__
-import axolotl_server.configuration.__init__
+import axolotl_server.settings.__init__
 import axolotl_server.settings.server
 for path in opened:
     if path.endswith(".toml") or ("axolotl" in path and path.endswith("METADATA")):

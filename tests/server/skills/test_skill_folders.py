@@ -9,8 +9,8 @@ import pytest
 
 from axolotl_core import ConfigurationError, ISkill, skill_folder
 from axolotl_core.resources.skills import MAX_SKILL_BYTES, MAX_SKILL_DESCRIPTION, MAX_SKILL_FILES, SkillFolder
-from axolotl_server.skills.front_matter import MAX_FRONT_MATTER_BYTES, read_front_matter
-from axolotl_server.skills.published_skill import PublishedSkill, read_skills
+from axolotl_server.extensions.skills.front_matter import MAX_FRONT_MATTER_BYTES, read_front_matter
+from axolotl_server.extensions.skills.published_skill import PublishedSkill, read_skills
 
 PAGE = "---\nname: {name}\ndescription: Use it often.\n---\nText.\n"
 

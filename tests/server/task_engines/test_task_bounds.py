@@ -13,7 +13,7 @@ import pytest
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome
-from axolotl_server.task_engines import memory_engine, run_statements, task_states
+from axolotl_server.extensions.tasks.engines import memory_engine, run_statements, task_states
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import ENGINES, STORES, OpenEngine, opened, store_of
 

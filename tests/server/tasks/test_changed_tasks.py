@@ -7,7 +7,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, TaskRecord
-from axolotl_server.task_engines.sqlite_tasks import refuse_network_file_system
+from axolotl_server.extensions.tasks.engines.sqlite_tasks import refuse_network_file_system
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import KEY, STORES, OpenEngine, change_store, opened, store_of
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ToolContext, tool, tools_of
+from axolotl_core import Context, tool, tools_of
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.peers.task_peers import DirectedPeer
 from tests.support.tools import Name
@@ -27,7 +27,7 @@ class Kitchen:
         return Receipt(number=len(self.charges))
 
     @tool(task_support="detached")
-    async def cook(self, context: ToolContext) -> str:
+    async def cook(self, context: Context) -> str:
         """Charge, ask, then cook in the background."""
         self.entered += 1
         receipt = await context.step("charge", self.charge, model=Receipt)
@@ -93,7 +93,7 @@ async def test_the_key_of_a_step_is_the_same_in_the_task() -> None:
             raise ConnectionError("the first attempt fails")
 
     @tool(task_support="detached")
-    async def send(context: ToolContext) -> str:
+    async def send(context: Context) -> str:
         """Try to send at once, and again in the background."""
         await context.step("before", lambda once: 1)
         try:

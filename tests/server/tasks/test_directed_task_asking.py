@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import NoArguments, ToolContext, tool
+from axolotl_core import Context, NoArguments, tool
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import DirectedPeer, Job, records_of
 from tests.support.scenarios.asking_tasks import (
@@ -161,7 +161,7 @@ async def test_code_may_lose_its_patience() -> None:
     job = Job()
 
     @tool(task_support="optional")
-    async def order_impatiently(context: ToolContext) -> str:
+    async def order_impatiently(context: Context) -> str:
         try:
             async with asyncio.timeout(0.01):
                 await context.ask(Amount, "How many?", key="amount")
@@ -187,7 +187,7 @@ async def test_listeners_see_questions() -> None:
     gate = asyncio.Event()
 
     @tool(task_support="optional")
-    async def order_soon(context: ToolContext) -> str:
+    async def order_soon(context: Context) -> str:
         await gate.wait()
         return f"{(await context.ask(Amount, 'How many?')).amount}"
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from axolotl_core import Principal, ProtocolError, tool
 from axolotl_server import ServerHost
-from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
+from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
 from tests.support.peers.task_peers import EXTENSION, RELATED, REQUIRED, DirectedPeer, Job, records_of
 from tests.support.scenarios.task_tools import content_of
 from tests.support.tools import Echo, container_of

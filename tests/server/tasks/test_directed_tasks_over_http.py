@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from pydantic import Field
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.task_peers import EXTENSION, REQUIRED, Job, records_of
 from tests.support.peers.wire import mirrored
@@ -25,7 +25,7 @@ async def routed(tenant: Annotated[str, Field(json_schema_extra={"x-mcp-header":
 
 
 @tool(task_support="optional")
-async def traced(context: ToolContext) -> str:
+async def traced(context: Context) -> str:
     """Say which trace the call belongs to."""
     return "none" if context.trace is None else context.trace.traceparent
 

@@ -6,7 +6,7 @@ import json
 import pytest
 import pytest_asyncio
 
-from axolotl_core import NoArguments, ToolContext
+from axolotl_core import Context, NoArguments
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import RELATED, STATUS, Herald, Job, RequestingPeer, records_of
 from tests.support.peers.wire import message
@@ -75,7 +75,7 @@ async def test_what_has_ended_cannot_be_cancelled(peer: RequestingPeer, name: st
 class Stubborn(Job):
     """Ignores cancellation and sends messages afterwards."""
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         try:
             return await super().execute(arguments, context)
         except asyncio.CancelledError:

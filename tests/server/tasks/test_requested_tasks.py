@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from axolotl_core import ITool, NoArguments, Principal, ToolContext
+from axolotl_core import Context, ITool, NoArguments, Principal
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import EXTENSION, RELATED, Job, RequestingPeer
@@ -37,7 +37,7 @@ class Grinder(ITool[NoArguments, str]):
         self.release = threading.Event()
         self.stopped = threading.Event()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         context.report_progress(1)
         context.cancellation.on_cancel(lambda reason: self.release.set())
         self.started.set()
@@ -222,7 +222,7 @@ async def test_anonymous_tasks_belong_to_a_connection(host: ServerHost, method: 
 
 async def test_the_list_has_pages(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every accessible task is listed once, even if others expire between two pages."""
-    monkeypatch.setattr("axolotl_server.tasks.requested_tasks.PAGE_SIZE", 2)
+    monkeypatch.setattr("axolotl_server.extensions.tasks.requested_tasks.PAGE_SIZE", 2)
     async with ServerHost(container_of(job, greet)) as host:
         peer = await RequestingPeer.connect(host)
         short = await peer.start("job", task={"ttl": 50})

@@ -12,13 +12,13 @@ from unittest.mock import AsyncMock
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import Principal, ToolContext, tool
+from axolotl_core import Context, Principal, tool
 from axolotl_core.task_engine import TaskChange, TasksUnavailable
 from axolotl_server import ServerHost
-from axolotl_server.task_engines.postgres_tasks import PostgresTasks
-from axolotl_server.task_engines.sqlite_tasks import SqliteTasks
-from axolotl_server.task_engines.stored_engine import StoredTaskEngine
-from axolotl_server.tasks import task_service
+from axolotl_server.extensions.tasks import task_service
+from axolotl_server.extensions.tasks.engines.postgres_tasks import PostgresTasks
+from axolotl_server.extensions.tasks.engines.sqlite_tasks import SqliteTasks
+from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import KEY, STORES, store_of
@@ -32,7 +32,7 @@ class Amount(BaseModel):
 
 
 @tool(task_support="optional", task_restart="resume")
-async def order(context: ToolContext) -> str:
+async def order(context: Context) -> str:
     """Order something."""
     context.report_progress(1)
     amount = await context.ask(Amount, "How many?", key="amount")
@@ -40,7 +40,7 @@ async def order(context: ToolContext) -> str:
 
 
 @tool(task_support="optional")
-async def reveal(context: ToolContext) -> str:
+async def reveal(context: Context) -> str:
     """Return what is known about the caller."""
     who = context.principal
     return f"{who.subject} {who.tenant} {sorted(who.scopes)} {sorted(who.roles)} {dict(who.claims)}"
@@ -195,7 +195,7 @@ async def test_a_parked_task_frees_its_slot(url: str) -> None:
     runs: list[str] = []
 
     @tool(task_support="optional", task_restart="resume")
-    async def pick(context: ToolContext) -> str:
+    async def pick(context: Context) -> str:
         """Ask twice."""
         runs.append("run")
         one = await context.ask(Amount, "One?", key="one")
@@ -295,7 +295,7 @@ async def test_a_parked_run_that_ends_late(url: str) -> None:
     parked, tidied, again, stopped = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @tool(task_support="required", task_restart="resume")
-    async def job(context: ToolContext) -> str:
+    async def job(context: Context) -> str:
         """Ends late if it is parked."""
         try:
             await context.ask(Amount, "How many?", key="amount")
@@ -427,7 +427,7 @@ async def test_nothing_is_stored_in_clear_text(tmp_path: Path) -> None:
     """Arguments, principals, questions, answers and results cannot be read in the file."""
 
     @tool(task_support="optional")
-    async def whisper(secret: str, context: ToolContext) -> str:
+    async def whisper(secret: str, context: Context) -> str:
         """Return a secret."""
         await context.ask(Amount, "a-question-text", key="amount")
         return f"a-result-of-{secret}"

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from axolotl_core import Declined, NoArguments, ToolContext, tool
+from axolotl_core import Context, Declined, NoArguments, tool
 from axolotl_server import ServerHost
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import RELATED, STATUS, Job, RequestingPeer
@@ -177,7 +177,7 @@ async def test_a_question_that_nobody_heard_is_forgotten(http: httpx2.AsyncClien
     job = Job()
 
     @tool(task_support="optional")
-    async def order_late(context: ToolContext) -> str:
+    async def order_late(context: Context) -> str:
         try:
             await context.ask(Amount, "How many?")
         except Declined:
@@ -219,7 +219,7 @@ async def test_a_question_does_not_outlive_its_task(http: httpx2.AsyncClient) ->
     tidied = asyncio.Event()
 
     @tool(task_support="optional")
-    async def leave_question(context: ToolContext) -> str:
+    async def leave_question(context: Context) -> str:
         left.append(asyncio.ensure_future(context.ask(Amount, "How many?")))
         try:
             await asyncio.Event().wait()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Principal, ToolCancelled, ToolContext, tool
+from axolotl_core import Context, Principal, ToolCancelled, tool
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer, records_of
@@ -186,14 +186,14 @@ async def test_questions_end_with_their_task(design: type[TaskPeer]) -> None:
     left: list[asyncio.Future[Amount]] = []
 
     @tool(task_support="optional")
-    async def leave_question(context: ToolContext) -> str:
+    async def leave_question(context: Context) -> str:
         left.append(asyncio.ensure_future(context.ask(Amount, "How many?")))
         left.append(asyncio.ensure_future(ask_late(context)))
         for _ in range(3):
             await asyncio.sleep(0)
         return "done"
 
-    async def ask_late(context: ToolContext) -> Amount:
+    async def ask_late(context: Context) -> Amount:
         await asyncio.wait(left[:1])
         return await context.ask(Amount, "How many, after all?")
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion
-from axolotl_server.task_engines import memory_engine, run_statements, stored_engine, task_statements
+from axolotl_server.extensions.tasks.engines import memory_engine, run_statements, stored_engine, task_statements
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import opened
 

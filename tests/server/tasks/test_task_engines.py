@@ -13,8 +13,8 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, TaskRecord
-from axolotl_server.messages.connection import Connection
-from axolotl_server.tasks.task_call import owner_of
+from axolotl_server.extensions.tasks.task_call import owner_of
+from axolotl_server.protocol.connection import Connection
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import ENGINES, OpenEngine, opened
 

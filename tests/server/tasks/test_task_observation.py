@@ -10,11 +10,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel
 
-from axolotl_core import Principal, ToolContext, tool
+from axolotl_core import Context, Principal, tool
 from axolotl_server import ServerHost
+from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
 from axolotl_server.health import make_health
 from axolotl_server.observation.metrics import METRICS
-from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from tests.support.peers.task_peers import DirectedPeer
 from tests.support.servers.observed_server import Telemetry
 from tests.support.servers.serving import PATIENCE_SECONDS, until
@@ -31,7 +31,7 @@ class Amount(BaseModel):
 
 
 @tool(task_support="optional", task_restart="resume")
-async def order(context: ToolContext) -> str:
+async def order(context: Context) -> str:
     """Order something."""
     amount = await context.ask(Amount, "How many?", key="amount")
     return f"ordered {amount.amount}"

@@ -14,7 +14,7 @@ from dependency_injector import containers, providers
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from axolotl_core import Breaker, CancelReason, Idempotency, Principal, ToolContext, tool
+from axolotl_core import Breaker, CancelReason, Context, Idempotency, Principal, tool
 from axolotl_server import ServerHost
 from tests.support.audited_calls import Fickle
 from tests.support.eager_tasks import start_at_once
@@ -47,7 +47,7 @@ async def halve(part: int) -> int:
 
 
 @tool(task_support="detached")
-async def halve_later(part: int, context: ToolContext) -> int:
+async def halve_later(part: int, context: Context) -> int:
     """Divide by two, in a task."""
     await context.detach()
     return part // 2
@@ -60,7 +60,7 @@ async def drop(table: str) -> str:
 
 
 @tool(task_support="optional")
-async def reveal(context: ToolContext) -> str:
+async def reveal(context: Context) -> str:
     """Return who the caller is."""
     return f"{context.principal.subject} of {context.principal.tenant}"
 
@@ -280,7 +280,7 @@ CLERKS_ONLY = {"rules": [{"name": "clerks", "effect": "allow", "who": {"roles": 
 
 
 @tool(task_support="optional", scopes=frozenset({"payroll"}))
-async def salaries(context: ToolContext) -> str:
+async def salaries(context: Context) -> str:
     """List the salaries if the caller confirms it."""
     await context.ask(Confirmation, "Show them?", key="confirm")
     return "SALARIES"

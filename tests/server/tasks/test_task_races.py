@@ -13,10 +13,10 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import Declined, ITool, Principal, ProtocolError, ToolContext, tool
+from axolotl_core import Context, Declined, ITool, Principal, ProtocolError, tool
 from axolotl_server import ServerHost
-from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
-from axolotl_server.tasks.requested_tasks import RequestedTasks
+from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
+from axolotl_server.extensions.tasks.requested_tasks import RequestedTasks
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.peers.task_results import Waiting, begin
@@ -47,7 +47,7 @@ class Runner(ITool[Course, str]):
     task_support = "optional"
     timeout_seconds = 5
 
-    async def execute(self, arguments: Course, context: ToolContext) -> str:
+    async def execute(self, arguments: Course, context: Context) -> str:
         for turn in range(arguments.turns):
             context.report_progress(turn)
             await asyncio.sleep(0)
@@ -215,22 +215,22 @@ class Traveller:
 
     def __init__(self) -> None:
         self.luggage: list[weakref.ref[Luggage]] = []
-        self.contexts: list[ToolContext] = []
+        self.contexts: list[Context] = []
 
-    def pack(self, context: ToolContext) -> Luggage:
+    def pack(self, context: Context) -> Luggage:
         luggage = Luggage()
         self.luggage.append(weakref.ref(luggage))
         context.cancellation.on_cancel(lambda reason, luggage=luggage: luggage)  # type: ignore[misc]
         return luggage
 
     @tool(task_support="optional")
-    async def arrive(self, context: ToolContext) -> str:
+    async def arrive(self, context: Context) -> str:
         """Return a result."""
         luggage = self.pack(context)
         return type(luggage).__name__
 
     @tool(task_support="optional")
-    async def break_down(self, context: ToolContext) -> str:
+    async def break_down(self, context: Context) -> str:
         """Raise a protocol error with a cause."""
         luggage = self.pack(context)
         try:
@@ -239,13 +239,13 @@ class Traveller:
             raise ProtocolError("broken down") from error
 
     @tool(task_support="optional")
-    async def get_lost(self, context: ToolContext) -> str:
+    async def get_lost(self, context: Context) -> str:
         """Fail."""
         luggage = self.pack(context)
         raise RuntimeError(luggage)
 
     @tool(task_support="optional")
-    async def wait(self, context: ToolContext) -> str:
+    async def wait(self, context: Context) -> str:
         """Ask."""
         luggage = self.pack(context)
         return f"{luggage} {(await context.ask(Word, 'Which?', key='word')).word}"

@@ -11,12 +11,12 @@ import pytest
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, TasksUnavailable, UnknownCall
+from axolotl_server.extensions.tasks.engines import sqlite_thread
+from axolotl_server.extensions.tasks.engines.assembly import make_database
+from axolotl_server.extensions.tasks.engines.postgres_worker import PostgresStatements, TakenJob
+from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
+from axolotl_server.extensions.tasks.engines.task_statements import Operation
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.task_engines import sqlite_thread
-from axolotl_server.task_engines.assembly import make_database
-from axolotl_server.task_engines.postgres_worker import PostgresStatements, TakenJob
-from axolotl_server.task_engines.stored_engine import StoredTaskEngine
-from axolotl_server.task_engines.task_statements import Operation
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import KEY, STORES, OpenEngine, change_store, opened, store_of
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from axolotl_core.protocol.wire import notification
-from axolotl_server.messages.flow_control import MAX_WAITING
+from axolotl_server.protocol.flow_control import MAX_WAITING
 from axolotl_server.transports.stdio import _Outbox
 
 

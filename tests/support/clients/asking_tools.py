@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import Declined, Titles, ToolContext, tool
+from axolotl_core import Context, Declined, Titles, tool
 from axolotl_core.questions.sampling import SamplingMessage, SamplingTool, ToolOutcome
 from axolotl_core.registry import AnyTool
 
@@ -46,7 +46,7 @@ class City(BaseModel):
 
 
 @tool
-async def book(context: ToolContext) -> str:
+async def book(context: Context) -> str:
     """Ask for a booking."""
     try:
         booking = await context.ask(Booking, "Your booking?")
@@ -56,19 +56,19 @@ async def book(context: ToolContext) -> str:
 
 
 @tool
-async def survey(context: ToolContext) -> Survey:
+async def survey(context: Context) -> Survey:
     """Ask for dates, numbers and choices, and return the answer."""
     return await context.ask(Survey, "What do you think?")
 
 
 @tool
-async def insist(context: ToolContext) -> str:
+async def insist(context: Context) -> str:
     """Ask, and fail without an answer."""
     return (await context.ask(Word, "A word?")).word
 
 
 @tool
-async def pay(context: ToolContext) -> str:
+async def pay(context: Context) -> str:
     """Ask the user to open a page."""
     try:
         await context.ask_url(PAYMENT_URL, "Pay here")
@@ -78,14 +78,14 @@ async def pay(context: ToolContext) -> str:
 
 
 @tool
-async def summarise(text: str, context: ToolContext) -> str:
+async def summarise(text: str, context: Context) -> str:
     """Use the client's model."""
     sample = await context.sample(text, max_tokens=50, system_prompt="Be brief", temperature=0.5)
     return f"{sample.model} wrote: {sample.text} ({sample.stop_reason})"
 
 
 @tool
-async def research(context: ToolContext) -> str:
+async def research(context: Context) -> str:
     """Let the client's model use a tool."""
     forecast = SamplingTool.of("forecast", City, "Tell the weather.")
     conversation = [SamplingMessage("user", "How is the weather in Oslo?")]
@@ -96,13 +96,13 @@ async def research(context: ToolContext) -> str:
 
 
 @tool
-async def workplaces(context: ToolContext) -> list[str]:
+async def workplaces(context: Context) -> list[str]:
     """Ask for the roots."""
     return [f"{root.name}: {root.uri}" for root in await context.roots()]
 
 
 @tool
-async def everything(context: ToolContext) -> str:
+async def everything(context: Context) -> str:
     """Ask three questions at once."""
     answer, sample, roots = await asyncio.gather(
         context.ask(Word, "A word?"), context.sample("A text?", max_tokens=10), context.roots()
@@ -111,7 +111,7 @@ async def everything(context: ToolContext) -> str:
 
 
 @tool
-async def step_by_step(context: ToolContext) -> str:
+async def step_by_step(context: Context) -> str:
     """Ask a question, and then another that depends on the first answer."""
     first = await context.ask(Word, "The first word?")
     second = await context.ask(Word, f"What comes after {first.word}?")
@@ -119,13 +119,13 @@ async def step_by_step(context: ToolContext) -> str:
 
 
 @tool(timeout_seconds=0.3)
-async def hurry(context: ToolContext) -> str:
+async def hurry(context: Context) -> str:
     """Ask with a short timeout."""
     return (await context.ask(Word, "Take your time")).word
 
 
 @tool
-async def abilities(context: ToolContext) -> list[bool]:
+async def abilities(context: Context) -> list[bool]:
     """Return which questions the client supports."""
     return [context.can_ask, context.can_ask_url, context.can_sample, context.can_list_roots]
 

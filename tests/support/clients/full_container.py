@@ -9,6 +9,7 @@ from axolotl_core import (
     Annotations,
     CacheHint,
     Completion,
+    Context,
     EmbeddedResource,
     ImageContent,
     PromptMessage,
@@ -18,7 +19,6 @@ from axolotl_core import (
     ResourceRegistry,
     TextContent,
     TextResource,
-    ToolContext,
     ToolRegistry,
     prompt,
     resource,
@@ -75,7 +75,7 @@ async def cities(value: str, known: Mapping[str, str]) -> list[str]:
 
 
 @prompt
-async def interview(context: ToolContext) -> PromptResult:
+async def interview(context: Context) -> PromptResult:
     """Ask before rendering."""
     subject = (await context.ask(Word, "About what?")).word
     return PromptResult([PromptMessage("user", TextContent(f"Talk about {subject}"))], description=f"About {subject}")
@@ -100,7 +100,7 @@ async def profile(user_id: int, full: bool = False) -> dict[str, int | bool]:
 
 
 @resource("letter://sealed")
-async def letter(context: ToolContext) -> str:
+async def letter(context: Context) -> str:
     """A letter that needs a password."""
     return f"Opened with {(await context.ask(Word, 'The password?')).word}"
 
@@ -112,7 +112,7 @@ async def page() -> str:
 
 
 @tool(app="ui://dashboard")
-async def dashboard(context: ToolContext) -> str:
+async def dashboard(context: Context) -> str:
     """Return whether the client shows pages."""
     return str(context.client_extension("io.modelcontextprotocol/ui"))
 
@@ -126,7 +126,7 @@ class Notes:
         self._reads = 0
 
     @resource("notes://{name}", mime_type="text/plain")
-    async def note(self, name: str, context: ToolContext) -> str:
+    async def note(self, name: str, context: Context) -> str:
         """A note."""
         if name not in self._texts:
             raise ResourceNotFound(context.uri)

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ToolContext, ToolError, tool
+from axolotl_core import Context, ToolError, tool
 from axolotl_core.protocol.messages import LEVELS, LogLevel
 from axolotl_core.registry import AnyTool
 from tests.support.clients.asking_tools import Word
@@ -45,7 +45,7 @@ def begun(name: str) -> asyncio.Event:
 
 
 @tool
-async def climb(steps: int, total: int | None, context: ToolContext) -> str:
+async def climb(steps: int, total: int | None, context: Context) -> str:
     """Report every step, as fast as possible."""
     for step in range(1, steps + 1):
         context.report_progress(step, total, f"step {step}")
@@ -53,7 +53,7 @@ async def climb(steps: int, total: int | None, context: ToolContext) -> str:
 
 
 @tool
-async def chatter(context: ToolContext) -> str:
+async def chatter(context: Context) -> str:
     """Log at every level."""
     for level in LEVELS:
         context.log(cast(LogLevel, level), {"said": level}, logger="chatter")
@@ -61,7 +61,7 @@ async def chatter(context: ToolContext) -> str:
 
 
 @tool
-async def stall(name: str, context: ToolContext) -> str:
+async def stall(name: str, context: Context) -> str:
     """Run until stopped."""
     context.report_progress(1)
     _works.begun[name].set()
@@ -73,7 +73,7 @@ async def stall(name: str, context: ToolContext) -> str:
 
 
 @tool
-async def drift(name: str, context: ToolContext) -> str:
+async def drift(name: str, context: Context) -> str:
     """Close the connection, and run until stopped."""
     context.report_progress(1)
     context.hang_up()
@@ -95,7 +95,7 @@ async def overrun() -> None:
 
 
 @tool
-async def leave(name: str, context: ToolContext) -> str:
+async def leave(name: str, context: Context) -> str:
     """Close the connection, continue, ask, and reply."""
     context.report_progress(1)
     context.hang_up()
@@ -105,7 +105,7 @@ async def leave(name: str, context: ToolContext) -> str:
 
 
 @tool
-async def follow(name: str, context: ToolContext) -> str:
+async def follow(name: str, context: Context) -> str:
     """Report a step, and wait until released."""
     context.report_progress(1)
     await _works.released[name].wait()
@@ -132,14 +132,14 @@ async def routed(tenant: Annotated[str, Field(json_schema_extra={"x-mcp-header":
 
 
 @tool(task_support="optional")
-async def compose(name: str, context: ToolContext) -> Report:
+async def compose(name: str, context: Context) -> Report:
     """Ask during a task."""
     answer = await context.ask(Word, "Which note?", key="note")
     return Report(city=name, winds=[], note=answer.word)
 
 
 @tool(task_support="required")
-async def toil(name: str, context: ToolContext) -> str:
+async def toil(name: str, context: Context) -> str:
     """Run as a task until stopped."""
     return await stall(name, context)
 

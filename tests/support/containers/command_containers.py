@@ -7,7 +7,7 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, ToolError, tool
+from axolotl_core import Call, Context, FeatureSpec, ILayer, Invoke, ToolError, tool
 
 
 @tool
@@ -44,7 +44,7 @@ async def crash() -> str:
 
 
 @tool
-async def count(context: ToolContext) -> str:
+async def count(context: Context) -> str:
     """Report progress."""
     context.report_progress(1, 2, "one")
     context.report_progress(2, 2, "two")
@@ -71,7 +71,7 @@ class Bystander(ILayer):
 
 
 def _beside(call_next: Invoke) -> Invoke:
-    def invoke(call: ToolCall) -> Awaitable[Any]:
+    def invoke(call: Call) -> Awaitable[Any]:
         return call_next(call)
 
     return invoke

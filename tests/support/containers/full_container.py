@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import (
     BlobResource,
+    Context,
     Extension,
     PromptMessage,
     ResourceNotFound,
     TextContent,
     TextResource,
     Titles,
-    ToolContext,
     ToolError,
     prompt,
     resource,
@@ -43,7 +43,7 @@ class Sure(BaseModel):
 
 
 @tool(app="ui://menu")
-async def order(table: int, context: ToolContext) -> str:
+async def order(table: int, context: Context) -> str:
     """Order a meal.
 
     Args:
@@ -57,20 +57,20 @@ async def order(table: int, context: ToolContext) -> str:
 
 
 @tool
-async def confirm(context: ToolContext) -> str:
+async def confirm(context: Context) -> str:
     """Ask whether one is sure."""
     return str((await context.ask(Sure, "Really?")).sure)
 
 
 @tool
-async def pay(context: ToolContext) -> str:
+async def pay(context: Context) -> str:
     """Have a page opened."""
     await context.ask_url("https://example.com/pay", "Please pay")
     return "paid"
 
 
 @tool
-async def think(context: ToolContext) -> str:
+async def think(context: Context) -> str:
     """Ask a model, and where the user works."""
     sample, roots = await asyncio.gather(
         context.sample("What is best?", max_tokens=10, system_prompt="Be brief"), context.roots()
@@ -79,7 +79,7 @@ async def think(context: ToolContext) -> str:
 
 
 @tool(task_support="required")
-async def simmer(context: ToolContext) -> str:
+async def simmer(context: Context) -> str:
     """Take one's time, as a task."""
     return f"simmered: {(await context.ask(Sure, 'Long enough?')).sure}"
 
@@ -102,7 +102,7 @@ def talk() -> list[str | PromptMessage]:
 
 
 @prompt
-async def sulk(context: ToolContext) -> str:
+async def sulk(context: Context) -> str:
     """Ask, and then fail."""
     await context.ask(Sure, "Really?")
     raise ToolError("Not today.")
@@ -121,7 +121,7 @@ def picture() -> bytes:
 
 
 @resource("dishes://{name}{?lang}", title="A dish")
-def dish(name: str, context: ToolContext, lang: str = "en") -> list[TextResource | BlobResource]:
+def dish(name: str, context: Context, lang: str = "en") -> list[TextResource | BlobResource]:
     """A dish of the menu, with its picture."""
     if name == "stone":
         raise ResourceNotFound(context.uri)

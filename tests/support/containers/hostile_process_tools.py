@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from axolotl_core import ToolContext, ToolError, tool
+from axolotl_core import Context, ToolError, tool
 from axolotl_core.content import ImageContent, TextContent
 from axolotl_core.prompts import PromptMessage, PromptResult, prompt
 from axolotl_core.resources.resource import resource
@@ -45,7 +45,7 @@ def complain_with_attack(path: str) -> str:
 
 
 @tool(execution="process")
-def report_attack(path: str, context: ToolContext) -> str:
+def report_attack(path: str, context: Context) -> str:
     context.report_progress(1, 2, Attack(path))  # type: ignore[arg-type]
     context.log("error", Attack(path))
     return "done"
@@ -111,7 +111,7 @@ def return_too_much(path: str) -> str:
 
 
 @tool(execution="process")
-def log_too_much(path: str, context: ToolContext) -> str:
+def log_too_much(path: str, context: Context) -> str:
     context.log("error", "x" * 20_000_000)
     return "done"
 

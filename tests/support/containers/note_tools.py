@@ -8,7 +8,7 @@ from pathlib import Path
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 
 class Word(BaseModel):
@@ -54,7 +54,7 @@ async def few(path: str, number: int) -> int:
 
 
 @tool(task_support="optional", task_restart="resume")
-async def wait(path: str, number: int, context: ToolContext) -> str:
+async def wait(path: str, number: int, context: Context) -> str:
     """Charge once, ask, and note the answer."""
     await context.step("charge", lambda once: write(path, f"charge {number}"))
     answer = await context.ask(Word, "Which word?", key="word")

@@ -17,7 +17,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ITool, ToolContext, ToolError, tool
+from axolotl_core import Context, ITool, ToolError, tool
 from axolotl_core.calls.scope import current_call
 
 MEMORY_BYTES = 2**30
@@ -36,13 +36,13 @@ class Mirror(ITool[Point, Point]):
     name = "mirror"
     execution = "process"
 
-    async def execute(self, arguments: Point, context: ToolContext) -> Point:
+    async def execute(self, arguments: Point, context: Context) -> Point:
         await asyncio.sleep(0)
         return Point(x=arguments.y, y=arguments.x)
 
 
 @tool(execution="process")
-def whoami(context: ToolContext) -> dict[str, Any]:
+def whoami(context: Context) -> dict[str, Any]:
     assert context.remaining_seconds is not None
     return {
         "pid": os.getpid(),
@@ -59,7 +59,7 @@ def average() -> float:
 
 
 @tool(execution="process")
-def speak(context: ToolContext) -> str:
+def speak(context: Context) -> str:
     context.report_progress(1, 2, "half")
     context.log("warning", {"half": True})
     context.report_progress(2, 2, "whole")
@@ -67,7 +67,7 @@ def speak(context: ToolContext) -> str:
 
 
 @tool(execution="process")
-def chatter(context: ToolContext) -> str:
+def chatter(context: Context) -> str:
     """Start a thread that sends messages after the end of the call."""
 
     def late() -> None:
@@ -82,7 +82,7 @@ def chatter(context: ToolContext) -> str:
 
 
 @tool(execution="process", timeout_seconds=0.4, max_timeout_seconds=20)
-def report_often(path: str, context: ToolContext) -> str:
+def report_often(path: str, context: Context) -> str:
     """Report progress while a file does not exist."""
     number = 0
     while not Path(path).exists():
@@ -93,7 +93,7 @@ def report_often(path: str, context: ToolContext) -> str:
 
 
 @tool(execution="process")
-async def ask(context: ToolContext) -> str:
+async def ask(context: Context) -> str:
     return str((await context.ask(Point, "where?")).x)
 
 
@@ -204,7 +204,7 @@ class Scoped(ITool[Point, str]):
     def __init__(self, path: str) -> None:
         self._path = path
 
-    async def execute(self, arguments: Point, context: ToolContext) -> str:
+    async def execute(self, arguments: Point, context: Context) -> str:
         await context.enter(self._later)
         subject: str = await context.enter(self._plain)
         if arguments.x:
@@ -232,7 +232,7 @@ class Unloadable(ITool[Point, str]):
             raise RuntimeError("far from home")
         self.__dict__.update(state)
 
-    async def execute(self, arguments: Point, context: ToolContext) -> str:
+    async def execute(self, arguments: Point, context: Context) -> str:
         return "never"
 
 

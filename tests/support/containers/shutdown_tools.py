@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dependency_injector import containers, providers
 
-from axolotl_core import HealthStatus, IHealthCheck, ToolContext, tool
+from axolotl_core import Context, HealthStatus, IHealthCheck, tool
 from tests.support.tools import Name, echo
 
 LONG = 60.0
@@ -91,13 +91,13 @@ async def read_late(path: str) -> str:
 
 
 @tool(timeout_seconds=LONG)
-async def ask_name(context: ToolContext) -> str:
+async def ask_name(context: Context) -> str:
     """Ask for a name."""
     return (await context.ask(Name, "Who are you?")).name
 
 
 @tool(timeout_seconds=LONG)
-async def ask_late(context: ToolContext, path: str) -> str:
+async def ask_late(context: Context, path: str) -> str:
     """Ask for a name each time a pipe is written to."""
     say("ask_late runs")
     await asyncio.to_thread(Path(path).read_text)
@@ -116,7 +116,7 @@ async def linger() -> None:
 
 
 @tool(task_support="optional", timeout_seconds=LONG)
-async def ask_as_task(context: ToolContext) -> str:
+async def ask_as_task(context: Context) -> str:
     """Ask for a name, as a task if requested."""
     return (await context.ask(Name, "Who are you?")).name
 

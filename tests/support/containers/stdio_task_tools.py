@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 
 
 @tool(task_support="optional")
@@ -14,7 +14,7 @@ async def greet(name: str) -> str:
 
 
 @tool(task_support="optional")
-async def linger(path: str, context: ToolContext) -> str:
+async def linger(path: str, context: Context) -> str:
     """Never end, and record the reason when stopped."""
     context.report_progress(1)
     try:

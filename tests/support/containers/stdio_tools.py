@@ -12,7 +12,7 @@ import warnings
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, tool
+from axolotl_core import Context, tool
 from tests.support.tools import echo
 
 NOISE = "NOISE"
@@ -28,14 +28,14 @@ async def swell(size: int) -> str:
 
 
 @tool
-async def wait_a_little(seconds: float, context: ToolContext) -> str:
+async def wait_a_little(seconds: float, context: Context) -> str:
     context.report_progress(1)
     await asyncio.sleep(seconds)
     return "rested"
 
 
 @tool
-async def wait_for_ever(context: ToolContext) -> str:
+async def wait_for_ever(context: Context) -> str:
     context.report_progress(1)
     await asyncio.Event().wait()
     return "never"

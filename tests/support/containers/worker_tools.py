@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ResourceRegistry, ToolContext, resource, tool
+from axolotl_core import Context, ResourceRegistry, resource, tool
 from tests.support.tools import Name
 
 
@@ -17,13 +17,13 @@ async def whoami() -> int:
 
 
 @tool
-async def greet(context: ToolContext) -> str:
+async def greet(context: Context) -> str:
     """Ask once."""
     return f"Hello, {(await context.ask(Name, 'Who?')).name}!"
 
 
 @tool
-async def work(pipe: str, context: ToolContext) -> str:
+async def work(pipe: str, context: Context) -> str:
     """Report progress, and end when a pipe is opened and closed."""
     context.report_progress(1)
     text = await asyncio.to_thread(Path(pipe).read_text, encoding="utf-8")
@@ -32,7 +32,7 @@ async def work(pipe: str, context: ToolContext) -> str:
 
 
 @tool
-async def hang(trace: str, context: ToolContext) -> str:
+async def hang(trace: str, context: Context) -> str:
     """Wait until stopped, and record it."""
     context.report_progress(1)
     try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from axolotl_core import Implementation, ITool, MissingCapability, ToolContext, TraceContext
+from axolotl_core import Context, Implementation, ITool, MissingCapability, TraceContext
 from axolotl_core.calls.steps import KeptStep
 from axolotl_core.protocol.messages import LogLevel
 from axolotl_core.questions.question import Question
@@ -23,7 +23,7 @@ class Caller:
         self.answers = answers
         self.progress: list[tuple[float, float | None, str | None]] = []
         self.logged: list[tuple[LogLevel, Any, str | None]] = []
-        self.asked: list[tuple[ToolContext, Question, str | None]] = []
+        self.asked: list[tuple[Context, Question, str | None]] = []
         self.capabilities: list[Mapping[str, Any]] = []
         self.extensions: dict[str, Mapping[str, Any]] = {}
         self.completed: list[str] = []
@@ -44,7 +44,7 @@ class Caller:
         return self.extensions.get(identifier)
 
     async def ask(
-        self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+        self, context: Context, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         self.asked.append((context, question, key))
         kind = question.method.partition("/")[0]
@@ -52,13 +52,13 @@ class Caller:
             raise MissingCapability(f"no {kind}", question.requires)
         return read(self.answers[kind])
 
-    async def recall(self, context: ToolContext, key: str) -> KeptStep:
+    async def recall(self, context: Context, key: str) -> KeptStep:
         return KeptStep(f"once-{key}", self.kept.get(key))
 
-    async def keep(self, context: ToolContext, key: str, value: bytes) -> None:
+    async def keep(self, context: Context, key: str, value: bytes) -> None:
         self.kept[key] = value
 
-    async def detach(self, context: ToolContext) -> None:
+    async def detach(self, context: Context) -> None:
         self.detached = True
 
     def url_completed(self, reference: str) -> None:

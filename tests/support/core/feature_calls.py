@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from axolotl_core import IFeature, IResourceTemplate, PromptResult, TextContent, TextResource, ToolContext
+from axolotl_core import Context, IFeature, IResourceTemplate, PromptResult, TextContent, TextResource
 from axolotl_core.arguments import explain
 from axolotl_core.resources.uri_template import UriTemplate
 
@@ -22,7 +22,7 @@ def read(feature: IFeature, /, **texts: Any) -> Any:
 
 async def run(feature: IFeature, /, **texts: Any) -> Any:
     """Run a prompt or read a resource."""
-    return await feature.execute(read(feature, **texts), ToolContext(uri=URI))
+    return await feature.execute(read(feature, **texts), Context(uri=URI))
 
 
 async def told(feature: IFeature, /, **texts: Any) -> list[str]:
@@ -41,7 +41,7 @@ async def text_at(template: IResourceTemplate[Any], uri: str) -> str:
     """Read the text of a URI that matches a template."""
     values = UriTemplate(template.uri_template).match(uri)
     assert values is not None
-    [contents] = await template.execute(read(template, **values), ToolContext(uri=uri))
+    [contents] = await template.execute(read(template, **values), Context(uri=uri))
     assert isinstance(contents, TextResource)
     assert contents.uri == uri
     return contents.text

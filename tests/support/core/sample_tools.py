@@ -6,7 +6,7 @@ import jsonschema_rs
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from axolotl_core import ITool, NoArguments, ToolContext
+from axolotl_core import Context, ITool, NoArguments
 from axolotl_core.arguments import explain
 from axolotl_core.registry import AnyTool
 
@@ -30,7 +30,7 @@ class Add(ITool[Pair, Sum]):
     name = "add"
     description = "Adds two numbers"
 
-    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+    async def execute(self, arguments: Pair, context: Context) -> Sum:
         return Sum(total=arguments.a + arguments.b)
 
 
@@ -40,7 +40,7 @@ class Named(ITool[NoArguments, None]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+    async def execute(self, arguments: NoArguments, context: Context) -> None:
         return None
 
 
@@ -57,9 +57,9 @@ def read_bytes(tool: AnyTool, raw: bytes, *, coerce: bool = False) -> Any:
         raise explain(error, tool.input_model) from None
 
 
-async def call(tool: AnyTool, context: ToolContext | None = None, /, **arguments: Any) -> Any:
+async def call(tool: AnyTool, context: Context | None = None, /, **arguments: Any) -> Any:
     """Call a tool with arguments that were encoded as JSON."""
-    return await tool.execute(read(tool, **arguments), context or ToolContext())
+    return await tool.execute(read(tool, **arguments), context or Context())
 
 
 def fits(schema: Any, **arguments: Any) -> bool:

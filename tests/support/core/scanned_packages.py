@@ -14,7 +14,7 @@ HEADER = """
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
-from axolotl_core import IPrompt, IResource, IResourceTemplate, ITool, NoArguments, SchemaTool, ToolContext
+from axolotl_core import IPrompt, IResource, IResourceTemplate, ITool, NoArguments, SchemaTool, Context
 from axolotl_core import prompt, resource, tool
 """
 

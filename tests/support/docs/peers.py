@@ -123,7 +123,7 @@ async def _fails(client: httpx2.AsyncClient, name: str, arguments: dict[str, Any
 async def try_axolotl() -> dict[str, bool]:
     """Try Axolotl itself."""
 
-    async def ask(context: axolotl_core.ToolContext) -> str:
+    async def ask(context: axolotl_core.Context) -> str:
         return (await context.ask(Name, "Who?")).name
 
     tools = [axolotl_core.tool(one) for one in (add, crash, ask)]

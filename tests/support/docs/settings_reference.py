@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from axolotl_server.configuration.file_schema import file_schema
+from axolotl_server.settings.file_schema import file_schema
 from axolotl_server.settings.server import COMMON
 from tests.support.docs.tables import table
 

@@ -11,7 +11,7 @@ import httpx2
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ToolContext, ToolError, prompt, resource, tool, tools_of
+from axolotl_core import Context, ToolError, prompt, resource, tool, tools_of
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import HttpApp, ServerHost
@@ -49,12 +49,12 @@ class Name(BaseModel):
 
 
 @tool
-async def inquire(context: ToolContext) -> str:
+async def inquire(context: Context) -> str:
     return (await context.ask(Name, "Who?")).name
 
 
 @prompt
-async def letter(number: int, context: ToolContext) -> str:
+async def letter(number: int, context: Context) -> str:
     if number == 0:
         raise ToolError("no")
     if number == 1:

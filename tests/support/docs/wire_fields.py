@@ -19,11 +19,11 @@ _TRUSTED: Final = (
     "axolotl_server/client/",
     "axolotl_server/execution/",
     "axolotl_server/layers/idempotency/",
-    "axolotl_server/questions/sealing.py",
+    "axolotl_server/calls/sealing.py",
     "axolotl_server/sessions/",
     "axolotl_server/stores/",
-    "axolotl_server/task_engines/",
-    "axolotl_server/tasks/task_",
+    "axolotl_server/extensions/tasks/engines/",
+    "axolotl_server/extensions/tasks/task_",
 )
 """Code that decodes what servers wrote themselves: files, stored records, messages of other workers, sealed states,
 outputs of tools."""
@@ -44,7 +44,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("AudioContent.data", "AudioContent.mime_type", "AudioContent.meta"),
         *("ToolUse.id", "ToolUse.name", "ToolUse.input", "ToolUse.meta"),
     ),
-    "axolotl_server.messages.connection:MAX_CLIENT_BYTES": (
+    "axolotl_server.protocol.connection:MAX_CLIENT_BYTES": (
         *("RequestMeta.capabilities", "RequestMeta.client_info", "InitializeParams.protocol_version"),
         *("InitializeParams.capabilities", "Implementation.name", "Implementation.version", "Implementation.title"),
         *("Implementation.description", "Implementation.website_url", "Implementation.icons"),
@@ -54,8 +54,8 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
     "axolotl_core.protocol.messages:_MAX_TRACE": (
         *("_TraceMeta.traceparent", "_TraceMeta.tracestate", "_TraceMeta.baggage"),
     ),
-    "axolotl_server.questions.sealing:MAX_TOKEN_LENGTH": ("Params.request_state",),
-    "axolotl_server.messages.connection:MAX_RESOURCES": ("SubscriptionFilter.resource_subscriptions",),
+    "axolotl_server.calls.sealing:MAX_TOKEN_LENGTH": ("Params.request_state",),
+    "axolotl_server.protocol.connection:MAX_RESOURCES": ("SubscriptionFilter.resource_subscriptions",),
 }
 """The bound of each field that has no length of its own. The size of a message is one, if nothing keeps the value."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
-from axolotl_core import CancelReason, ITool, Limits, Principal, ToolCall, ToolSpec
+from axolotl_core import Call, CancelReason, ITool, Limits, Principal, ToolSpec
 from axolotl_core.calls.caller import NOBODY, ICaller
 from axolotl_core.layers import Invoke
 from axolotl_core.protocol.identity import ANONYMOUS
@@ -41,7 +41,7 @@ class HandCall:
     ) -> None:
         raw = json.dumps(arguments or {}).encode()
         self.task: asyncio.Task[Any] = asyncio.ensure_future(self._run(invoke))
-        self.call = ToolCall(0, caller, principal, spec=spec, raw=raw, task=self.task)
+        self.call = Call(0, caller, principal, spec=spec, raw=raw, task=self.task)
         self.call.arguments = spec.tool.argument_parser(coerce=False)(raw)
         self.call.deadline = None if seconds is None else monotonic() + seconds
 

@@ -13,7 +13,7 @@ from axolotl_core import Principal
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import ServerHost
-from axolotl_server.messages.connection import Connection
+from axolotl_server.protocol.connection import Connection
 from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, META, message
 from tests.support.servers.serving import PATIENCE_SECONDS

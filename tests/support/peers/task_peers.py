@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Self
 
-from axolotl_core import NoArguments, Principal, ToolContext
+from axolotl_core import Context, NoArguments, Principal
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.task_engine import TaskRecord
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server import ServerHost
-from axolotl_server.task_engines.memory_engine import MemoryTaskEngine
+from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
 from tests.support.peers.memory_peer import ABLE, Peer
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Probe
@@ -42,7 +42,7 @@ class Job(Probe):
 class Herald(Job):
     """Reports progress and logs, before and after it is released."""
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         context.report_progress(1, 2)
         context.log("info", "begun")
         try:

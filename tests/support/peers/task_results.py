@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from axolotl_server.tasks.task_followers import Waiter
+from axolotl_server.extensions.tasks.task_followers import Waiter
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import JSON_HEADERS, message
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer

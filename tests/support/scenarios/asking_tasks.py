@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
 
-from axolotl_core import Declined, ITool, NoArguments, ToolContext, tool
+from axolotl_core import Context, Declined, ITool, NoArguments, tool
 
 ASKED = "elicitation/create"
 
@@ -31,13 +31,13 @@ class Fragile(BaseModel):
 
 
 @tool(task_support="optional")
-async def order(context: ToolContext) -> str:
+async def order(context: Context) -> str:
     """Ask one question."""
     return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
 
 
 @tool(task_support="optional")
-async def order_both(context: ToolContext) -> str:
+async def order_both(context: Context) -> str:
     """Ask two questions at once."""
     first, second = await asyncio.gather(
         context.ask(Amount, "How many apples?", key="apples"), context.ask(Amount, "How many pears?", key="pears")
@@ -46,7 +46,7 @@ async def order_both(context: ToolContext) -> str:
 
 
 @tool(task_support="optional")
-async def order_again(context: ToolContext) -> str:
+async def order_again(context: Context) -> str:
     """Ask the same questions repeatedly, with and without keys."""
     amounts = [(await context.ask(Amount, "How many?", key="amount")).amount for _ in range(3)]
     amounts += [(await context.ask(Amount, "How many?")).amount for _ in range(2)]
@@ -55,7 +55,7 @@ async def order_again(context: ToolContext) -> str:
 
 
 @tool(task_support="optional")
-async def order_or_not(context: ToolContext) -> str:
+async def order_or_not(context: Context) -> str:
     """Handle a declined question."""
     try:
         return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
@@ -64,13 +64,13 @@ async def order_or_not(context: ToolContext) -> str:
 
 
 @tool(task_support="optional")
-async def break_form(context: ToolContext) -> str:
+async def break_form(context: Context) -> str:
     """Ask with a form that fails."""
     return (await context.ask(Fragile, "Which word?", key="word")).word
 
 
 @tool(task_support="optional", timeout_seconds=0.05)
-async def hurry(context: ToolContext) -> str:
+async def hurry(context: Context) -> str:
     """Ask with a short timeout."""
     return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
 
@@ -91,14 +91,14 @@ class AskingFromThread(ITool[NoArguments, str]):
     def __init__(self) -> None:
         self.over = threading.Event()
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+    async def execute(self, arguments: NoArguments, context: Context) -> str:
         assert threading.current_thread() is not threading.main_thread()
         try:
             return await self._order(context)
         finally:
             self.over.set()
 
-    async def _order(self, context: ToolContext) -> str:
+    async def _order(self, context: Context) -> str:
         return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
 
 

@@ -9,13 +9,13 @@ from pydantic import BaseModel
 from axolotl_core import (
     BlobResource,
     CacheHint,
+    Context,
     Declined,
     PromptMessage,
     PromptRegistry,
     ResourceRegistry,
     TextContent,
     TextResource,
-    ToolContext,
     prompt,
     resource,
     tool,
@@ -33,7 +33,7 @@ class Sure(BaseModel):
 
 
 @tool
-async def order(context: ToolContext) -> str:
+async def order(context: Context) -> str:
     """Ask for a size, and then for a confirmation."""
     size = await context.ask(Size, "Which size?")
     sure = await context.ask(Sure, f"Really {size.size}?", key="sure")
@@ -41,7 +41,7 @@ async def order(context: ToolContext) -> str:
 
 
 @tool
-async def polite(context: ToolContext) -> str:
+async def polite(context: Context) -> str:
     """Ask, and handle a declined question."""
     try:
         await context.ask(Size, "Which size?")
@@ -51,21 +51,21 @@ async def polite(context: ToolContext) -> str:
 
 
 @tool
-async def sign_in(context: ToolContext) -> str:
+async def sign_in(context: Context) -> str:
     """Have a page opened."""
     await context.ask_url("https://example.com/sign-in", "Sign in")
     return "signed in"
 
 
 @tool
-async def sample(context: ToolContext) -> str:
+async def sample(context: Context) -> str:
     """Ask a model."""
     answered = await context.sample("Which capital?", max_tokens=10)
     return f"{answered.text} ({answered.model}, {answered.stop_reason})"
 
 
 @tool
-async def everything(context: ToolContext) -> str:
+async def everything(context: Context) -> str:
     """Ask three things at once."""
     size, said, roots = await asyncio.gather(
         context.ask(Size, "Which size?"), context.sample("Say something", max_tokens=10), context.roots()
@@ -74,7 +74,7 @@ async def everything(context: ToolContext) -> str:
 
 
 @tool
-async def abilities(context: ToolContext) -> dict[str, bool]:
+async def abilities(context: Context) -> dict[str, bool]:
     """Tell what the client can be asked."""
     return {
         "ask": context.can_ask,
@@ -85,13 +85,13 @@ async def abilities(context: ToolContext) -> dict[str, bool]:
 
 
 @tool
-async def settings_of(identifier: str, context: ToolContext) -> str:
+async def settings_of(identifier: str, context: Context) -> str:
     """Tell what the client says of an extension."""
     return repr(context.client_extension(identifier))
 
 
 @tool
-async def talk(context: ToolContext) -> str:
+async def talk(context: Context) -> str:
     """Log, and report progress."""
     context.log("debug", {"step": 1}, "talker")
     context.report_progress(1, 2, "half")
@@ -101,7 +101,7 @@ async def talk(context: ToolContext) -> str:
 
 
 @tool
-async def trace(context: ToolContext) -> str:
+async def trace(context: Context) -> str:
     """Tell the trace of the call."""
     return "none" if context.trace is None else context.trace.traceparent
 
@@ -118,7 +118,7 @@ async def greeting(name: str, tone: Literal["warm", "cold"] = "warm") -> list[st
 
 
 @prompt
-async def demanding(context: ToolContext) -> str:
+async def demanding(context: Context) -> str:
     """Ask for a size."""
     return (await context.ask(Size, "Which size?")).size
 
@@ -137,7 +137,7 @@ async def page(number: int) -> list[TextResource | BlobResource]:
 
 
 @resource("sizes://mine")
-async def my_size(context: ToolContext) -> str:
+async def my_size(context: Context) -> str:
     """Ask for a size."""
     return (await context.ask(Size, "Which size?")).size
 

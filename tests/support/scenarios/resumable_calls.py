@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
-from axolotl_core import ITool, ToolContext
+from axolotl_core import Context, ITool
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client, Event
 from tests.support.peers.wire import call
@@ -27,9 +27,9 @@ class Talker(ITool[Told, str]):
     name = "talker"
 
     def __init__(self) -> None:
-        self.calls: dict[str, tuple[ToolContext, asyncio.Event]] = {}
+        self.calls: dict[str, tuple[Context, asyncio.Event]] = {}
 
-    async def execute(self, arguments: Told, context: ToolContext) -> str:
+    async def execute(self, arguments: Told, context: Context) -> str:
         context.report_progress(1)
         end = asyncio.Event()
         self.calls[arguments.name] = context, end

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
-from axolotl_core import ITokenVerifier, ITool, ToolContext, resource, tool
+from axolotl_core import Context, ITokenVerifier, ITool, resource, tool
 from tests.support.peers.memory_peer import ABLE, container_with
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call
@@ -36,11 +36,11 @@ class Talker(ITool[Told, str]):
 
     def reset(self) -> None:
         """Forget earlier calls."""
-        self.contexts: list[ToolContext] = []
+        self.contexts: list[Context] = []
         self.end = asyncio.Event()
         self.stopped = asyncio.Event()
 
-    async def execute(self, arguments: Told, context: ToolContext) -> str:
+    async def execute(self, arguments: Told, context: Context) -> str:
         self.contexts.append(context)
         context.report_progress(1)
         try:
@@ -56,7 +56,7 @@ class Talker(ITool[Told, str]):
 
 
 @tool
-async def mutter(context: ToolContext) -> str:
+async def mutter(context: Context) -> str:
     """Log something."""
     context.log("debug", "well")
     return "done"
@@ -91,7 +91,7 @@ async def working(
     roles: dict[str, Any] = {} if verifier is None else {"token_verifier": verifier}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("axolotl_server.sessions.sessions.STORE_TIMEOUT_SECONDS", store_timeout_seconds)
-        patch.setattr("axolotl_server.messages.request.PROGRESS_PER_SECOND", 1_000_000)
+        patch.setattr("axolotl_server.protocol.request.PROGRESS_PER_SECOND", 1_000_000)
         async with serving(container, settings, **roles) as server:
             yield Worker(server, talker)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from axolotl_core import ProtocolError, ToolContext, ToolError, ToolResult, tool
+from axolotl_core import Context, ProtocolError, ToolError, ToolResult, tool
 from axolotl_core.content import TextContent
 from axolotl_core.errors import InvalidRequest
 
@@ -29,7 +29,7 @@ async def whole() -> ToolResult:
 
 
 @tool(task_support="optional")
-async def inquire(context: ToolContext) -> str:
+async def inquire(context: Context) -> str:
     """Ask before anything is done."""
     return f"confirmed: {(await context.ask(Decision, 'Sure?', key='sure')).confirm}"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ToolContext, prompt, resource, tool
+from axolotl_core import Context, prompt, resource, tool
 from tests.support.peers.wire import META, VERSION, RawReply, call, message, mirrored, raw_exchange, raw_request
 from tests.support.servers.serving import HttpServer, serving
 from tests.support.tools import container_of
@@ -18,7 +18,7 @@ DISCOVER = message("server/discover", {"_meta": META})
 
 
 @tool
-async def whoami(context: ToolContext) -> dict[str, Any]:
+async def whoami(context: Context) -> dict[str, Any]:
     """Tell who calls."""
     one = context.principal
     return {

@@ -12,7 +12,7 @@ from dependency_injector import providers
 
 from axolotl_core import HealthStatus, IHealthCheck
 from axolotl_server import ServerHost
-from axolotl_server.http_server.serve import serve_http
+from axolotl_server.http.server.serve import serve_http
 from tests.support.peers.wire import RawReply, raw_exchange, raw_request
 from tests.support.tools import Echo, container_of
 

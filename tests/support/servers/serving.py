@@ -15,7 +15,7 @@ from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.http_server.uvicorn_adapter import UvicornServer
+from axolotl_server.http.server.uvicorn_adapter import UvicornServer
 
 PATIENCE_SECONDS = 20.0
 """The timeout for events that must happen."""

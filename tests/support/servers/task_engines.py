@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskEngine, ITaskRun, NewTask, TaskChange, TaskRecord
+from axolotl_server.extensions.tasks.engines.assembly import make_database, make_engine
+from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.task_engines.assembly import make_database, make_engine
-from axolotl_server.task_engines.stored_engine import StoredTaskEngine
 from tests.support.servers.serving import until
 from tests.support.stores.postgres_server import postgres_database, shared_postgres
 

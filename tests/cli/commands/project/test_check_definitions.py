@@ -13,7 +13,7 @@ from tests.cli.conftest import CommandLine
 HEAD = """\
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
-from axolotl_core import IPrompt, IResource, ITool, NoArguments, ToolContext, prompt, resource, tool
+from axolotl_core import IPrompt, IResource, ITool, NoArguments, Context, prompt, resource, tool
 
 class A(BaseModel):
     x: int = Field(1, description="X.")
@@ -24,7 +24,7 @@ class T(ITool[A, int]):
     name = "t"
     description = "T."
     {line}
-    async def execute(self, arguments: A, context: ToolContext) -> int:
+    async def execute(self, arguments: A, context: Context) -> int:
         return arguments.x
 
 class Container(containers.DeclarativeContainer):
@@ -334,7 +334,7 @@ class Container(containers.DeclarativeContainer):
             id="a generator",
         ),
         pytest.param(
-            TOOL.format(line="").replace(", context: ToolContext", ""),
+            TOOL.format(line="").replace(", context: Context", ""),
             f"T.execute (own.py:{LINE + 1}) is called with arguments and context, but has other parameters: write "
             "async def execute(self, arguments, context)",
             id="a missing context",
@@ -370,7 +370,7 @@ class Container(containers.DeclarativeContainer):
         pytest.param(
             "@tool\ndef f(context) -> str: ...\n" + CONTAINER.format(tools="providers.Object(f)"),
             f"f(context) (own.py:{FIRST}): annotate the parameter; its schema is derived from its type (for the "
-            "context of the call, write context: ToolContext)",
+            "context of the call, write context: Context)",
             id="a context without its type",
         ),
         pytest.param(

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field, StringConstraints
 
-from axolotl_core import ConfigurationError, ITool, Principal, SchemaTool, ToolContext, ToolError, ToolResult, tool
+from axolotl_core import ConfigurationError, Context, ITool, Principal, SchemaTool, ToolError, ToolResult, tool
 from axolotl_core.errors import Declined, InvalidParams, Overloaded, Refused, ToolTimeout
 from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_server import connect
@@ -109,7 +109,7 @@ class Fails(Pay):
         self.idempotency = rule
         self._failure = failure
 
-    async def execute(self, arguments: Order, context: ToolContext) -> Any:
+    async def execute(self, arguments: Order, context: Context) -> Any:
         self.runs[arguments.key] += 1
         if isinstance(self._failure, ToolError):
             raise self._failure
@@ -169,7 +169,7 @@ class Ship(ITool[Shipment, int]):
     def __init__(self) -> None:
         self.runs = 0
 
-    async def execute(self, arguments: Shipment, context: ToolContext) -> int:
+    async def execute(self, arguments: Shipment, context: Context) -> int:
         self.runs += 1
         return self.runs
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ToolContext
+from axolotl_core import Context
 from axolotl_core.policies.tool_rules import Approval, Idempotency
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.client.outcomes import DECLINE, Inquiry
@@ -24,7 +24,7 @@ class Word(BaseModel):
 class Asking(Pay):
     """Asks before it does its work."""
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         self.runs["asked"] += 1
         word = (await context.ask(Word, "Which word?")).word
         self.done[arguments.key] += 1
@@ -105,7 +105,7 @@ class Approved(Pay):
     requires_approval = Approval()
     idempotency = Idempotency()
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         self.runs[arguments.key] += 1
         return "paid"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CancelReason, ToolContext, ToolError
+from axolotl_core import CancelReason, Context, ToolError
 from axolotl_server.layers.concurrency import ConcurrencyLayer
 from tests.support.core.callers import Caller
 from tests.support.counting_tools import Order, Pay, Till
@@ -132,7 +132,7 @@ async def test_progress_goes_to_all_callers() -> None:
 class Scoping(Pay):
     """Uses a per-call resource."""
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         await context.enter(object)
         return await super().execute(arguments, context)
 

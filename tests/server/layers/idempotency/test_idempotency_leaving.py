@@ -5,7 +5,7 @@ import contextlib
 import threading
 from typing import Any
 
-from axolotl_core import CancelReason, Overloaded, ToolCall, ToolContext, ToolError
+from axolotl_core import Call, CancelReason, Context, Overloaded, ToolError
 from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.layers.idempotency.shared_run import SharedRun
@@ -24,7 +24,7 @@ async def test_work_that_is_cancelled_before_its_first_step() -> None:
     async def never() -> None:
         gone.append("begun")
 
-    async def share(call: ToolCall) -> Any:
+    async def share(call: Call) -> Any:
         run = SharedRun(call, "", lambda: gone.append("gone"), forget)
         run.start(never())
         run.call.stop(CancelReason.SHUTDOWN)
@@ -137,7 +137,7 @@ class Complaining(Pay):
 
     idempotency = Idempotency(key="key", store_failures=True)
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         try:
             return await super().execute(arguments, context)
         except asyncio.CancelledError:
@@ -159,7 +159,7 @@ async def test_a_failure_caused_by_cancellation_is_not_stored() -> None:
 class Shielded(Pay):
     """Finishes its work even if it is canceled."""
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         work = asyncio.ensure_future(super().execute(arguments, context))
         while not work.done():
             try:
@@ -214,7 +214,7 @@ class Threaded(Pay):
         self.at_once = 0
         self.most = 0
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         self.runs[arguments.key] += 1

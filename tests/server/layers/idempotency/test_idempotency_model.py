@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from axolotl_core import CancelReason, ToolContext, ToolError
+from axolotl_core import CancelReason, Context, ToolError
 from axolotl_server import ServerHost
 from tests.support.counting_tools import Order, Pay, Till, text
 from tests.support.peers.layer_calls import HandCall
@@ -129,7 +129,7 @@ class Racer(Pay):
         self.at_work: set[str | None] = set()
         self.given: list[str] = []
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         assert arguments.key not in self.at_work, "two runs of one key at once"
         self.at_work.add(arguments.key)
         self.runs[arguments.key] += 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from pydantic import BaseModel, Field, computed_field, field_serializer
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolResult
+from axolotl_core import Context, ITool, NoArguments, ToolError, ToolResult
 from axolotl_core.content import (
     Annotations,
     AudioContent,
@@ -92,7 +92,7 @@ class Given(ITool[NoArguments, Any]):
         self.output_model = declared  # type: ignore[misc]
         self.output = output
 
-    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+    async def execute(self, arguments: NoArguments, context: Context) -> Any:
         return self.output
 
 

@@ -1,6 +1,6 @@
 """Resources: data that clients read by URI."""
 
-from axolotl_core import ResourceNotFound, ToolContext, resource
+from axolotl_core import Context, ResourceNotFound, resource
 
 from acme_shop.models import OrderState
 from acme_shop.orders import IOrders
@@ -16,7 +16,7 @@ class OrderPages:
         return "\n".join(f"{order.number}: {order.state}" for order in await self._orders.list())
 
     @resource("orders://{number}")
-    async def order(self, number: int, context: ToolContext) -> OrderState:
+    async def order(self, number: int, context: Context) -> OrderState:
         """Show one order."""
         found = await self._orders.find(number)
         if found is None:

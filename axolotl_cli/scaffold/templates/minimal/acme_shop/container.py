@@ -1,6 +1,6 @@
 """One tool, and the container that serves it."""
 
-from axolotl_core import ITool, ToolAnnotations, ToolContext
+from axolotl_core import Context, ITool, ToolAnnotations
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
@@ -14,7 +14,7 @@ class Greet(ITool[Person, str]):
     description = "Greet someone by name."
     annotations = ToolAnnotations(read_only=True)
 
-    async def execute(self, arguments: Person, context: ToolContext) -> str:
+    async def execute(self, arguments: Person, context: Context) -> str:
         return f"Hello, {arguments.name}!"
 
 

@@ -1,6 +1,6 @@
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, ToolContext, tool
+from axolotl_core import Context, ITool, tool
 from warehouse.stock import Stock
 
 
@@ -15,7 +15,7 @@ class CountArticle(ITool[Article, int]):
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
 
-    async def execute(self, arguments: Article, context: ToolContext) -> int:
+    async def execute(self, arguments: Article, context: Context) -> int:
         return self._stock.count(arguments.article)
 
 

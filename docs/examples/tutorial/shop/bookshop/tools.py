@@ -1,6 +1,6 @@
 from pydantic import BaseModel, Field
 
-from axolotl_core import Declined, ITool, ToolAnnotations, ToolContext, ToolError
+from axolotl_core import Context, Declined, ITool, ToolAnnotations, ToolError
 from bookshop.stock import Book, IStock
 
 
@@ -17,7 +17,7 @@ class FindBooks(ITool[Words, list[Book]]):
     def __init__(self, stock: IStock) -> None:
         self._stock = stock
 
-    def execute(self, arguments: Words, context: ToolContext) -> list[Book]:
+    def execute(self, arguments: Words, context: Context) -> list[Book]:
         return self._stock.find(arguments.words)
 
 
@@ -41,7 +41,7 @@ class OrderBook(ITool[Order, str]):
     def __init__(self, stock: IStock) -> None:
         self._stock = stock
 
-    async def execute(self, arguments: Order, context: ToolContext) -> str:
+    async def execute(self, arguments: Order, context: Context) -> str:
         try:
             delivery = await context.ask(Delivery, "Your address, please.")
         except Declined:

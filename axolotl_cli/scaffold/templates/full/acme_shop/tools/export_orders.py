@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from axolotl_core import IStreamTool, ToolAnnotations, ToolContext
+from axolotl_core import Context, IStreamTool, ToolAnnotations
 
 from acme_shop.models import ExportRequest
 from acme_shop.orders import IOrders
@@ -16,7 +16,7 @@ class ExportOrders(IStreamTool[ExportRequest, str]):
     def __init__(self, orders: IOrders) -> None:
         self._orders = orders
 
-    async def stream(self, arguments: ExportRequest, context: ToolContext) -> AsyncIterator[str]:
+    async def stream(self, arguments: ExportRequest, context: Context) -> AsyncIterator[str]:
         for order in await self._orders.list():
             if arguments.state in (None, order.state):
                 yield f"{order.number},{order.state},{order.item}\n"

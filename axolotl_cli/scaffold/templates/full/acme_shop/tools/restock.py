@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from axolotl_core import ToolAnnotations, ToolContext, ToolError, tool
+from axolotl_core import Context, ToolAnnotations, ToolError, tool
 from pydantic import Field
 
 from acme_shop.models import RestockReport
@@ -18,7 +18,7 @@ class Warehouse:
         self,
         item: Annotated[str, Field(description="The item to order.")],
         boxes: Annotated[int, Field(ge=1, le=100, description="How many boxes of twelve.")],
-        context: ToolContext,
+        context: Context,
     ) -> RestockReport:
         """Order more of an item, one box after the other."""
         in_stock = 0

@@ -1,1 +1,0 @@
-"""Settings from files, environment variables and flags, with the origin of every value."""

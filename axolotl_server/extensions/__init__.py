@@ -1,0 +1,1 @@
+"""Extensions that come with the server: tasks, skills and the console. Nothing outside of this folder imports them."""

@@ -1,0 +1,116 @@
+"""The layers around tools that run as tasks: those of the submission, and those of each run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from axolotl_core.layers import Call, Invoke, Layer, fold
+from axolotl_core.task_engine import TaskRecord
+from axolotl_server.access.authorization import Authorization
+from axolotl_server.calls.binding import Binder, Layers, ToolBinding
+from axolotl_server.layers.audit import AuditLayer, FindTask, RunAuditLayer
+from axolotl_server.layers.concurrency import ConcurrencyLayer, RunConcurrencyLayer, WaitingRun
+from axolotl_server.layers.deadline import validation
+from axolotl_server.layers.quota import QuotaLayer
+from axolotl_server.protocol.request import Request
+
+if TYPE_CHECKING:
+    from axolotl_server.layers.idempotency.work_once import MakeKey
+
+Submit: TypeAlias = Callable[[Call], Awaitable[TaskRecord]]
+"""Submits the task of a call that has passed all checks."""
+
+
+def run_layers(layers: Layers, find_task: FindTask, waiting: WaitingRun | None) -> Layers:
+    """Choose the layers of a run: a quota is charged once, at the submission.
+
+    `waiting` is given if there is a queue, which limits the runs of each tool by itself.
+    """
+    audit = next((layer for layer in layers.outer if isinstance(layer, AuditLayer)), None)
+    records = None if audit is None else RunAuditLayer(audit, find_task)
+
+    def of_run(layer: Layer) -> Layer:
+        if audit is not None and records is not None:
+            if layer is audit:
+                return records
+            if layer == audit.announce:
+                return records.announce
+        if isinstance(layer, ConcurrencyLayer) and waiting is not None:
+            return RunConcurrencyLayer(layer, waiting)
+        return layer
+
+    inner = (layer for layer in layers.inner if not isinstance(layer, QuotaLayer))
+    return Layers(tuple(map(of_run, layers.outer)), tuple(map(of_run, inner)))
+
+
+class _Submission(Call, eq=False, kw_only=True):
+    """A call that is to become a task."""
+
+    submit: Submit
+
+
+class TaskLayers:
+    """Binds tools for runs, and admits calls before their tasks exist."""
+
+    def __init__(self, layers: Layers, run_binder: Binder) -> None:
+        self._record = tuple(layer.accept for layer in layers.outer if isinstance(layer, AuditLayer))
+        self._checks = tuple(
+            layer for layer in layers.inner if isinstance(layer, Authorization | QuotaLayer) or layer is validation
+        )
+        self._run_binder = run_binder
+        self._admissions: dict[bool, WeakKeyDictionary[ToolBinding, Invoke]] = {
+            is_admitted: WeakKeyDictionary() for is_admitted in (False, True)
+        }
+        self._bindings: WeakKeyDictionary[ToolBinding, ToolBinding] = WeakKeyDictionary()
+        self._keys: WeakKeyDictionary[ToolBinding, MakeKey] = WeakKeyDictionary()
+
+    def bind(self, binding: ToolBinding) -> ToolBinding:
+        """Return the binding of a tool for runs of its tasks."""
+        if binding not in self._bindings:
+            self._bindings[binding] = self._run_binder.bind_tool(binding.spec.tool)
+        return self._bindings[binding]
+
+    async def admit(self, request: Request, submit: Submit, *, is_admitted: bool) -> TaskRecord:
+        """Record a call and submit its task; unless it was admitted before, check it and charge quotas first.
+
+        Raises the ToolError that the client gets.
+        """
+        target, task = request.target, asyncio.current_task()
+        assert target is not None
+        assert target.binding is not None
+        assert task is not None
+        admissions = self._admissions[is_admitted]
+        if target.binding not in admissions:
+            layers = self._record if is_admitted else (*self._record, *self._checks)
+            admissions[target.binding], _ = fold(layers, target.binding.spec, _submit)
+        call = _Submission(
+            request.head.id,  # type: ignore[arg-type]  # a message without an ID reaches no method
+            request,
+            request.exchange.principal,
+            uri="",
+            spec=target.binding.spec,
+            raw=target.raw,
+            task=task,
+            submit=submit,
+        )
+        record: TaskRecord = await admissions[target.binding](call)
+        return record
+
+    def key_of(self, binding: ToolBinding, call: Call) -> bytes | None:
+        """Return the key that makes two open tasks one, if the tool is idempotent and the arguments were checked."""
+        rule = binding.spec.tool.idempotency
+        if rule is None or call.arguments is None:
+            return None
+        if binding not in self._keys:
+            from axolotl_server.layers.idempotency.work_once import key_compiler  # few tools need it
+
+            self._keys[binding] = key_compiler(rule, binding.spec)
+        key = self._keys[binding](call)
+        return None if key is None else sha256("\n".join(key).encode()).digest()
+
+
+async def _submit(call: Call) -> Any:
+    assert isinstance(call, _Submission)
+    return await call.submit(call)

@@ -1,1 +1,0 @@
-"""Start and stop of a server, and protection from code that hangs, blocks or fails."""

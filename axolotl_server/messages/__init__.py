@@ -1,1 +1,0 @@
-"""Messages and the connections that they arrive on."""

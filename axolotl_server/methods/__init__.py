@@ -1,1 +1,0 @@
-"""The methods of the protocol that run no feature, and those of extensions."""

@@ -1,0 +1,1 @@
+"""The protocol: revisions, messages, the connections that they arrive on, and methods that name no feature."""

@@ -1,0 +1,119 @@
+"""The methods that extensions add to the protocol."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from axolotl_core.arguments import NoArguments, ParseArguments
+from axolotl_core.calls.context import Context
+from axolotl_core.errors import ConfigurationError, InvalidArguments, MissingCapability
+from axolotl_core.extension import ExtensionMethod, IExtension
+from axolotl_core.features.feature import IFeature
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.protocol.wire import encode, json_text
+from axolotl_server.calls.binding import Binder, Binding
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.protocol.params import read_raw_params
+from axolotl_server.protocol.request import Request
+
+_RESERVED: Final = frozenset(
+    {
+        "completion",
+        "elicitation",
+        "initialize",
+        "logging",
+        "notifications",
+        "ping",
+        "prompts",
+        "resources",
+        "roots",
+        "sampling",
+        "server",
+        "skills",
+        "subscriptions",
+        "tasks",
+        "tools",
+    }
+)
+"""The first segments of the names of the protocol's own methods."""
+
+
+class _Method(IFeature):
+    """A method of an extension as a feature."""
+
+    input_model = NoArguments
+
+    def __init__(self, name: str, extension: IExtension, answer: ExtensionMethod) -> None:
+        self.name = name
+        self.extension = extension
+        self._answer = answer
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        return _read_params
+
+    async def execute(self, arguments: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
+        return await self._answer(arguments, context)
+
+
+class ExtensionMethods(ErrorFeatureMethod):
+    """Runs the methods of extensions for clients that declare the extension."""
+
+    def __init__(self, extensions: Iterable[IExtension], binder: Binder, inflight: InFlight) -> None:
+        super().__init__(inflight)
+        self._bindings: dict[str, Binding[FeatureSpec]] = {}
+        for extension in extensions:
+            for name, answer in extension.methods.items():
+                _check_method(name, extension, self._bindings)
+                method = _Method(name, extension, answer)
+                self._bindings[name] = binder.bind(method, "extension", name, _encode)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the methods."""
+        return tuple(self._bindings)
+
+    @property
+    def specs(self) -> list[FeatureSpec]:
+        """The methods as features."""
+        return [binding.spec for binding in self._bindings.values()]
+
+    def locate(self, request: Request) -> RequestTarget:
+        binding = self._bindings[request.head.method]
+        return RequestTarget(binding, bytes(read_raw_params(request.data)), needs_check=True)
+
+    async def checked(self, target: RequestTarget, request: Request) -> Binding[FeatureSpec]:
+        """Refuse a client that did not declare the extension."""
+        binding = await super().checked(target, request)
+        method = binding.spec.feature
+        assert isinstance(method, _Method)
+        identifier = method.extension.identifier
+        if request.extension(identifier) is None:
+            raise MissingCapability(
+                f"{method.name} needs a client with the extension {identifier}", {"extensions": {identifier: {}}}
+            )
+        return binding
+
+
+def _read_params(raw: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidArguments(f"Invalid params: {error}") from None
+
+
+def _check_method(name: str, extension: IExtension, known: Mapping[str, object]) -> None:
+    if name in known or name.partition("/")[0] in _RESERVED:
+        raise ConfigurationError(
+            f"The extension {extension.identifier} adds the method {name!r}, which already exists. Choose another name"
+        )
+
+
+def _encode(output: Mapping[str, Any], request: Request) -> bytes:
+    """Encode a result; the revision adds the members that every result has."""
+    own = {name: value for name, value in output.items() if name not in ("_meta", "resultType")}
+    meta = output.get("_meta")
+    closing = request.era.tail if meta is None else request.era.tail_with_meta(meta)
+    if "resultType" in output:
+        closing = closing.replace(b'"complete"', encode(output["resultType"]), 1)
+    return json_text(own)[:-1] + closing if own else b"{" + closing.removeprefix(b",")

@@ -1,0 +1,147 @@
+"""The handshake, discovery, `ping`, `logging/setLevel`, and the capabilities of the server."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from axolotl_core.content import APP_EXTENSION
+from axolotl_core.errors import InvalidParams
+from axolotl_core.extension import IExtension
+from axolotl_core.protocol.identity import Icon, Implementation
+from axolotl_core.protocol.messages import LEVELS
+from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_core.registry import AnyTool
+from axolotl_server.protocol.connection import MAX_CLIENT_BYTES
+from axolotl_server.protocol.eras.era import Eras, IEra
+from axolotl_server.protocol.params import InitializeParams, LevelParams, read_params
+from axolotl_server.protocol.request import Request
+from axolotl_server.settings.server import ServerIdentity
+
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+"""The extension that adds tasks to the stateless revision."""
+
+SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
+"""The extension that adds skills to the stateless revision."""
+
+_STATELESS_EXTENSIONS: Final = frozenset({SKILLS_EXTENSION, TASKS_EXTENSION})
+
+
+TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+"""The capability of the revision that has tasks without an extension."""
+
+
+def capabilities_of(
+    offers: Collection[str], extensions: Iterable[IExtension], tools: Iterable[AnyTool]
+) -> dict[str, Any]:
+    """Make the capabilities of a server that offers these kinds of features."""
+    known = tuple(tools)
+    capabilities: dict[str, Any] = {"logging": {}}
+    for kind in ("tools", "prompts", "resources"):
+        if kind in offers:
+            capabilities[kind] = {"listChanged": True}
+    if "resources" in offers:
+        capabilities["resources"]["subscribe"] = True
+    if "prompts" in offers or "resources" in offers:
+        capabilities["completions"] = {}
+    announced: dict[str, Any] = {extension.identifier: extension.settings for extension in extensions}
+    if any(tool.app is not None for tool in known):
+        announced.setdefault(APP_EXTENSION, {})
+    if runs_tasks(known):
+        announced.setdefault(TASKS_EXTENSION, {})
+    if "skills" in offers:
+        announced[SKILLS_EXTENSION] = {"directoryRead": True}
+    if announced:
+        capabilities["extensions"] = announced
+    return capabilities
+
+
+def runs_tasks(tools: Iterable[AnyTool]) -> bool:
+    """Tell whether some tool may run as a task."""
+    return any(tool.task_support != "forbidden" for tool in tools)
+
+
+async def set_level(request: Request) -> bytes:
+    """Set the lowest level of the log messages that the client wants."""
+    level = read_params(request.data, LevelParams).level
+    if level not in LEVELS:
+        raise InvalidParams(f'Invalid params: "level" must be one of {", ".join(LEVELS)}')
+    assert request.connection is not None
+    request.connection.log_level = level
+    return b"{}"
+
+
+def identity_of(settings: ServerIdentity) -> Implementation:
+    """Make the identity of the server."""
+    icons = tuple(Icon(icon.src, icon.mime_type, icon.sizes, icon.theme) for icon in settings.icons)
+    optional = (settings.title, settings.description, settings.website_url)
+    return Implementation(settings.name, settings.version, *optional, icons or None)
+
+
+async def ping(request: Request) -> bytes:
+    """Answer that the server is alive."""
+    return b"{}"
+
+
+class Handshake:
+    """`initialize`: agrees on a revision with a client."""
+
+    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._capabilities = capabilities
+        self.eras: Eras
+        """Set when all eras are made; each of them has this method in its table."""
+
+    async def initialize(self, request: Request) -> bytes:
+        if len(request.data) > MAX_CLIENT_BYTES:
+            raise InvalidParams(
+                f"Invalid params: initialize has {len(request.data)} bytes, but at most {MAX_CLIENT_BYTES} are "
+                "allowed; send less about the client"
+            )
+        params = read_params(request.data, InitializeParams)
+        era = self.eras.negotiate(params.protocol_version)
+        connection = request.exchange.open_connection()
+        connection.era, connection.client_data = era, encode(params.client_info)
+        connection.capability_data = encode(params.capabilities)
+        return self._result(era)
+
+    def _result(self, era: IEra) -> bytes:
+        identity = identity_of(self._settings)
+        revision = era.revision
+        info = {"name": identity.name, "version": identity.version}
+        if revision.titles and identity.title is not None:
+            info["title"] = identity.title
+        result: dict[str, Any] = {
+            "protocolVersion": revision.name,
+            "capabilities": self._capabilities_in(revision),
+            "serverInfo": identity if revision.icons else info,
+        }
+        if self._settings.instructions is not None:
+            result["instructions"] = self._settings.instructions
+        return encode(result)
+
+    def _capabilities_in(self, revision: Revision) -> Mapping[str, Any]:
+        """Leave out the extensions of the stateless revision; one revision has its own form of tasks."""
+        announced: Mapping[str, Any] = self._capabilities.get("extensions", {})
+        if announced.keys().isdisjoint(_STATELESS_EXTENSIONS):
+            return self._capabilities
+        extensions = {name: value for name, value in announced.items() if name not in _STATELESS_EXTENSIONS}
+        others = {name: value for name, value in self._capabilities.items() if name != "extensions"}
+        if extensions:
+            others["extensions"] = extensions
+        return {**others, "tasks": TASKS_CAPABILITY} if revision.tasks and TASKS_EXTENSION in announced else others
+
+
+class Discovery:
+    """`server/discover`: tells a stateless client what the server offers."""
+
+    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
+        result: dict[str, Any] = {
+            "supportedVersions": [revision.name for revision in STATELESS_REVISIONS],
+            "capabilities": capabilities,
+        }
+        if settings.instructions is not None:
+            result["instructions"] = settings.instructions
+        self._head = encode(result)[:-1]
+
+    async def discover(self, request: Request) -> bytes:
+        return self._head + request.era.list_tail

@@ -1,0 +1,316 @@
+"""Notifications of changes, and `subscriptions/listen`, a request that stays open to receive them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest
+from axolotl_core.protocol.identity import Principal, RequestId
+from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
+from axolotl_core.protocol.wire import notification
+from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
+from axolotl_server.protocol.connection import MAX_RESOURCES, Connection, IExchange
+from axolotl_server.protocol.fair_share import is_used_up
+from axolotl_server.protocol.params import ListenParams, SubscriptionFilter, read_params
+from axolotl_server.protocol.request import Request
+
+if TYPE_CHECKING:
+    from axolotl_server.extensions.tasks.directed_tasks import DirectedTasks
+
+Listable: TypeAlias = Literal["tools", "prompts", "resources"]
+
+MAX_PER_REQUEST: Final = 100
+"""How many resources, and how many tasks, one `subscriptions/listen` request may name."""
+_UPDATED: Final = "notifications/resources/updated"
+
+
+class Listener:
+    """An open `subscriptions/listen` request."""
+
+    def __init__(self, request_id: RequestId, subscribed: SubscriptionFilter, exchange: IExchange) -> None:
+        self._id = request_id
+        self._subscribed = subscribed
+        self._exchange = exchange
+        self.principal = exchange.principal
+        self.spec: None = None
+        self.share = exchange.share
+        self.uris = frozenset(canonical_uri(uri) or uri for uri in subscribed.resource_subscriptions)
+        """The canonical URIs of the resources that the client subscribed to."""
+        self.ended: asyncio.Future[CancelReason] = exchange.loop.create_future()
+        self.on_stop: Callable[[], object] | None = None
+        """Called at once when it is stopped, although its request ends later."""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The `_meta` of every message of the subscription."""
+        return {SUBSCRIPTION_KEY: self._id}
+
+    def stop(self, reason: CancelReason) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
+            if self.on_stop is not None:
+                self.on_stop()
+
+    def acknowledge(self) -> bool:
+        """Send the accepted subscriptions, or return False if the client accepts no stream."""
+        return self._send("notifications/subscriptions/acknowledged", {"notifications": self._subscribed})
+
+    def list_changed(self, kind: Listable) -> None:
+        """Notify the client that a list has changed, if it subscribed to that."""
+        if getattr(self._subscribed, f"{kind}_list_changed"):
+            self._send_soon(f"notifications/{kind}/list_changed", {})
+
+    def updated(self, uri: str) -> None:
+        """Notify the client that a resource has changed."""
+        self._send_soon(_UPDATED, {"uri": uri})
+
+    def follows_task(self, task_id: str) -> bool:
+        """Whether the client subscribed to a task."""
+        return task_id in self._subscribed.task_ids
+
+    def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
+        """Notify the client of the state of a task, if it subscribed to the task."""
+        if self.follows_task(task_id):
+            self._send_soon("notifications/tasks", described)
+
+    def _send_soon(self, method: str, params: dict[str, Any]) -> None:
+        self._exchange.loop.call_soon_threadsafe(self._send, method, params)
+
+    def _send(self, method: str, params: dict[str, Any]) -> bool:
+        if self.ended.done():
+            return True
+        return self._exchange.notify(notification(method, {**params, "_meta": self.meta}))
+
+
+class Subscriptions:
+    """The connections and listeners that are notified of changes; any thread may report a change."""
+
+    def __init__(
+        self,
+        maximum: int,
+        audience_of: Callable[[str, frozenset[str]], frozenset[str]] | None = None,
+        maximum_per_principal: int | None = None,
+    ) -> None:
+        self._maximum = maximum
+        self._maximum_per_principal = maximum_per_principal
+        self._audience_of = audience_of
+        """Chooses the parents whose subscribers are notified of a change, where access is restricted."""
+        self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
+        self._listeners: dict[Listener, Connection | None] = {}
+        self._closing = False
+        self.relay: Callable[[Literal["changed", "updated"], str], object] | None = None
+        """Reports a change to other processes; None if there are none."""
+
+    def refusal(self, exchange: IExchange) -> InternalError | None:
+        """Return the error for a further listener; None if there is room for it."""
+        limit = self._maximum_per_principal
+        if self._closing:
+            return InternalError(
+                "The server is shutting down; try again", data={"reason": "shutdown", "retryAfterMs": 1000}
+            )
+        if len(self._listeners) >= self._maximum:
+            message = "Too many subscriptions are open; try again later"
+        elif is_used_up(exchange.share, limit, self._listeners):
+            message = f"Too many subscriptions: one caller may have {limit} open; end one first"
+        else:
+            return None
+        return InternalError(message, data={"reason": "overloaded", "retryAfterMs": 1000})
+
+    @property
+    def connections(self) -> int:
+        """The number of connections."""
+        return len(self._connections)
+
+    @property
+    def listeners(self) -> int:
+        """The number of open `subscriptions/listen` requests."""
+        return len(self._listeners)
+
+    def connect(self, connection: Connection) -> None:
+        """Notify a connection from now on."""
+        self._connections[connection] = asyncio.get_running_loop()
+
+    def disconnect(self, connection: Connection) -> None:
+        """Stop notifying a connection."""
+        self._connections.pop(connection, None)
+
+    def add(self, listener: Listener, connection: Connection | None) -> None:
+        """Notify a listener from now on."""
+        self._listeners[listener] = connection
+
+    def remove(self, listener: Listener) -> None:
+        """Stop notifying a listener."""
+        self._listeners.pop(listener, None)
+
+    def refuse(self) -> None:
+        """Refuse further listeners, because the server is stopping."""
+        self._closing = True
+
+    def end(self, connection: Connection | None = None) -> None:
+        """End all listeners, or those of a connection, because the server is stopping."""
+        self._closing = self._closing or connection is None
+        for listener, owner in tuple(self._listeners.items()):
+            if connection is None or owner is connection:
+                listener.stop(CancelReason.SHUTDOWN)
+
+    def end_listeners(self) -> None:
+        """End all listeners; their clients may listen again."""
+        for listener in tuple(self._listeners):
+            listener.stop(CancelReason.SHUTDOWN)
+
+    def list_changed(self, kind: Listable) -> None:
+        """Notify all clients, those of other processes included, that a list has changed."""
+        self.notify_list_changed(kind)
+        if self.relay is not None:
+            self.relay("changed", kind)
+
+    def updated(self, uri: str) -> None:
+        """Notify the subscribers of a resource, those of other processes included, that it has changed."""
+        self.notify_updated(uri)
+        if self.relay is not None:
+            self.relay("updated", uri)
+
+    def notify_list_changed(self, kind: Listable) -> None:
+        """Notify the clients of this process that a list has changed."""
+        message = notification(f"notifications/{kind}/list_changed")
+        for connection, loop in tuple(self._connections.items()):
+            if connection.initialized:
+                loop.call_soon_threadsafe(connection.send, message)
+        for listener in tuple(self._listeners):
+            listener.list_changed(kind)
+
+    def notify_updated(self, uri: str) -> None:
+        """Notify the subscribers of a resource in this process that it has changed."""
+        canonical = canonical_uri(uri) or uri
+        parents = frozenset(_parents(canonical))
+        connections, listeners = tuple(self._connections.items()), tuple(self._listeners)
+        if self._audience_of is not None:
+            watched = (*(connection.subscriptions for connection, _ in connections), *(one.uris for one in listeners))
+            parents = self._audience_of(canonical, frozenset().union(*(parents & uris for uris in watched)))
+        message = notification(_UPDATED, {"uri": uri})
+        for connection, loop in connections:
+            if not connection.subscriptions.isdisjoint(parents):
+                loop.call_soon_threadsafe(connection.send, message)
+        for listener in listeners:
+            if not listener.uris.isdisjoint(parents):
+                listener.updated(uri)
+
+    def follows_task(self, task_id: str) -> bool:
+        """Whether a client subscribed to a task."""
+        return any(listener.follows_task(task_id) for listener in self._listeners)
+
+    def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
+        """Notify the subscribers of a task of its state."""
+        for listener in tuple(self._listeners):
+            listener.task_changed(task_id, described)
+
+
+def _parents(uri: str) -> Iterator[str]:
+    """Return a URI and its prefixes that end at a slash: a subscriber of a directory is notified of its files."""
+    yield uri
+    for place, character in enumerate(uri):
+        if character == "/":
+            yield uri[:place]
+            yield uri[: place + 1]
+
+
+ReadableUris: TypeAlias = Callable[[Principal, Sequence[str]], Awaitable[tuple[str, ...]]]
+"""Chooses the resources that a principal may be notified of."""
+
+_NOT_ACCEPTABLE = 406
+
+
+class SubscriptionMethods:
+    """Opens listeners and keeps them until the client or the server ends them."""
+
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        capabilities: Mapping[str, Any],
+        tasks: "DirectedTasks | None",
+        readable_uris: ReadableUris | None = None,
+    ) -> None:
+        self._tasks = tasks
+        self._readable_uris = readable_uris
+        self._subscriptions = subscriptions
+        self._capabilities = capabilities
+
+    async def listen(self, request: Request) -> bytes | None:
+        """Notify the client of changes until it leaves; there is a result only if the server ends the subscription."""
+        assert request.head.id is not UNSET
+        supported = self._supported(read_params(request.data, ListenParams).notifications)
+        self._check_room(request)
+        subscribed = await self._permitted(supported, request)
+        self._check_room(request)  # others may have subscribed in the meantime
+        listener = Listener(request.head.id, subscribed, request.exchange)
+        connection = request.connection
+        listener.on_stop = partial(self._forget, listener, request)
+        with nullcontext() if connection is None else connection.running(request.head.id, listener):
+            try:
+                return await self._serve(listener, request)
+            finally:
+                self._subscriptions.remove(listener)
+
+    def _check_room(self, request: Request) -> None:
+        refusal = self._subscriptions.refusal(request.exchange)
+        if refusal is not None:
+            raise refusal
+
+    def _forget(self, listener: Listener, request: Request) -> None:
+        """Make room for another listener, which may have the same ID."""
+        self._subscriptions.remove(listener)
+        if request.connection is not None and request.head.id is not UNSET:
+            request.connection.unregister(request.head.id, listener)
+
+    async def _serve(self, listener: Listener, request: Request) -> bytes | None:
+        if not listener.acknowledge():
+            refusal = InvalidRequest("Not acceptable: send Accept: application/json, text/event-stream")
+            refusal.status = _NOT_ACCEPTABLE
+            raise refusal
+        self._subscriptions.add(listener, request.connection)
+        request.exchange.watch(listener)
+        if await listener.ended is not CancelReason.SHUTDOWN:
+            return None
+        if request.exchange.headers is None:
+            # On a shared stream, clients recognize the end by one of two messages, so both are sent.
+            ended = notification("notifications/cancelled", {"requestId": request.head.id})
+            request.exchange.loop.call_soon(request.exchange.notify, ended)
+        return b"{" + request.era.tail_with_meta(listener.meta)[1:]
+
+    def _supported(self, subscribed: SubscriptionFilter) -> SubscriptionFilter:
+        """Leave out subscriptions that the server does not support, or raise InvalidParams if there are too many."""
+        uris = subscribed.resource_subscriptions
+        if len(uris) > MAX_RESOURCES:
+            raise InvalidParams(f"Too many subscriptions: a client may subscribe to {MAX_RESOURCES} resources")
+        for what, count in (("resources", len(uris)), ("tasks", len(subscribed.task_ids))):
+            if count > MAX_PER_REQUEST:
+                named = f"{MAX_PER_REQUEST} {what}"
+                raise InvalidParams(f"Too many subscriptions: a request may name {named}; send more requests")
+        longest = max(map(len, uris), default=0)
+        if longest > MAX_URI_CHARACTERS:
+            raise InvalidParams(
+                f"Invalid params: a URI has {longest} characters; at most {MAX_URI_CHARACTERS} are allowed"
+            )
+        capabilities = self._capabilities
+        return SubscriptionFilter(
+            tools_list_changed=subscribed.tools_list_changed and "tools" in capabilities,
+            prompts_list_changed=subscribed.prompts_list_changed and "prompts" in capabilities,
+            resources_list_changed=subscribed.resources_list_changed and "resources" in capabilities,
+            resource_subscriptions=subscribed.resource_subscriptions if "resources" in capabilities else (),
+            task_ids=() if self._tasks is None else subscribed.task_ids,
+        )
+
+    async def _permitted(self, subscribed: SubscriptionFilter, request: Request) -> SubscriptionFilter:
+        """Leave out the resources and tasks that the caller may not see."""
+        uris, task_ids = subscribed.resource_subscriptions, subscribed.task_ids
+        if self._readable_uris is not None:
+            uris = await self._readable_uris(request.exchange.principal, uris)
+        if self._tasks is not None:
+            task_ids = await self._tasks.own_tasks(request, task_ids)
+        return msgspec.structs.replace(subscribed, resource_subscriptions=uris, task_ids=task_ids)

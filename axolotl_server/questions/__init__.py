@@ -1,1 +1,0 @@
-"""Questions to the caller: in both eras, with sealed state between rounds."""

@@ -1,0 +1,187 @@
+"""Settings from environment variables and `.env` files: `AXOLOTL_HTTP__PORT` is `http.port`."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+from pydantic import BaseModel
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.names import nearest
+from axolotl_server.settings.origins import Locate, Origin, SecretValues, Source, SourceValues, combine, file_name
+from axolotl_server.settings.secret_files import UnreadableFile, read_small
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.settings_shape import (
+    below,
+    fields_of,
+    is_list,
+    is_nullable,
+    is_table,
+    keys_of,
+    tables_in,
+)
+
+if TYPE_CHECKING:
+    from dotenv.parser import Binding
+
+_PREFIX: Final = "AXOLOTL_"
+_MAX_BYTES: Final = 1024 * 1024
+
+
+class EnvFile(SecretValues, frozen=True):
+    """The variables of a `.env` file that begin with `AXOLOTL_`, with their lines."""
+
+    path: Path
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
+    lines: Mapping[str, int] = msgspec.field(default_factory=dict)
+
+    def locate(self, variable: str) -> Origin:
+        """Find the line of a variable."""
+        return Origin(Source.ENV_FILE, f"{file_name(self.path)}:{self.lines[variable]}")
+
+
+def read_env_file(path: Path) -> EnvFile:
+    """Read the variables that begin with `AXOLOTL_`, without expanding their values.
+
+    Raises a ConfigurationError if the file, or a line with such a variable, cannot be read.
+    """
+    from dotenv.parser import parse_stream
+
+    try:
+        text = read_small(path, _MAX_BYTES)
+    except UnreadableFile as error:
+        raise ConfigurationError(f"Environment file {path}: {error}") from None
+    variables: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    findings = []
+    for binding in parse_stream(StringIO(text)):
+        if binding.error or binding.value is None:
+            findings += _unreadable_line(path, binding)
+        elif binding.key is not None and _is_ours(binding.key):
+            variables[binding.key], lines[binding.key] = binding.value, _line(binding)
+    if findings:
+        raise ConfigurationError(*findings)
+    return EnvFile(path, variables, lines)
+
+
+def _unreadable_line(path: Path, binding: "Binding") -> list[str]:
+    """Report our own lines only, because other programs may read the file too, and hide their text."""
+    written = binding.original.string.strip().removeprefix("export ").lstrip(" '\"")
+    if not _is_ours(written):
+        return []
+    place = f"{file_name(path)}:{_line(binding)}"
+    return [f"{place} cannot be read: write lines such as AXOLOTL_HTTP__PORT=9000, and put text with spaces in quotes"]
+
+
+def _line(binding: "Binding") -> int:
+    """Return the line of a variable; the parser includes the empty lines before it."""
+    text = binding.original.string
+    blank = text[: len(text) - len(text.lstrip())]
+    return binding.original.line + len(blank.splitlines())
+
+
+_DELIMITER: Final = "__"
+_TOOLSETS: Final = "AXOLOTL_TOOLSETS"
+"""Names the tool sets to serve. It is not the section of that name."""
+
+Where: TypeAlias = Callable[[str], Origin]
+"""Finds the place of a variable."""
+
+
+def read_variables(variables: Mapping[str, str], where: Where, findings: list[str]) -> SourceValues:
+    """Read settings from variables; the variable of a single setting wins over one with a whole section as JSON."""
+    settings = {name: keys for name in variables if name.upper() != _TOOLSETS and (keys := _setting_of(name))}
+    sources = []
+    for name, keys in sorted(settings.items(), key=lambda setting: len(setting[1])):
+        try:
+            sources.append(SourceValues(_table(keys, variables[name]), _always(where(name))))
+        except ValueError as error:
+            findings.append(_unreadable(error, name, where(name)))
+    combined = combine(sources)
+    return SourceValues(combined.values, combined.origin_of)
+
+
+def unknown_variables(variables: Iterable[str], others: Iterable[str] = ()) -> Iterator[str]:
+    """Find variables with our prefix that nothing reads; `others` are the known ones that are not settings."""
+    known = [name.upper() for name in others]
+    for name in filter(_is_ours, variables):
+        if name.upper() not in known and not _setting_of(name):
+            near = _with_delimiter(name.upper()) or _nearest(name.upper(), known)
+            yield f"The variable {name} is unknown and ignored" + (f"; did you mean {near}?" if near else "")
+
+
+def _with_delimiter(name: str) -> str | None:
+    """Find the setting whose variable has two underscores where this one has one."""
+    for position in (at for at in range(len(_PREFIX), len(name)) if name[at] == "_"):
+        candidate = f"{name[:position]}{_DELIMITER}{name[position + 1 :]}"
+        keys = _setting_of(candidate)
+        annotation: Any = ServerSettings
+        for key in keys:
+            annotation = None if annotation is None else below(annotation, key)
+        if keys and annotation is not None:
+            return candidate
+    return None
+
+
+def _is_ours(text: str) -> bool:
+    """Tell whether the name of a variable, or a line that begins with one, has our prefix."""
+    return text.upper().startswith(_PREFIX)
+
+
+def _setting_of(name: str) -> list[str]:
+    """Split the name of a variable into keys; there are none if it does not name a setting."""
+    section, *keys = name[len(_PREFIX) :].lower().split(_DELIMITER) if _is_ours(name) else [""]
+    annotation = below(ServerSettings, section)
+    return [section, *keys] if annotation is not None and (not keys or is_table(annotation)) else []
+
+
+def _table(keys: list[str], text: str) -> dict[str, Any]:
+    """Write a variable as tables; raises ValueError if it has to be JSON and is not."""
+    value: Any = json.loads(text) if _is_json(keys, text) else text
+    for key in reversed(keys):
+        value = {key: value}
+    return dict(value)
+
+
+def _is_json(keys: list[str], text: str) -> bool:
+    table: Any = ServerSettings
+    *parents, last = keys
+    for key in parents:
+        table = below(table, key)
+    annotation = below(table, last)
+    if text == "null":
+        return is_nullable(annotation)
+    # What looks like the name of a tool may be a misspelled setting, which is text.
+    may_be_misspelled = last not in fields_of(table) and not text.lstrip().startswith("{")
+    return is_list(annotation) or (is_table(annotation) and not may_be_misspelled)
+
+
+def _always(origin: Origin) -> Locate:
+    return lambda keys: origin
+
+
+def _unreadable(error: ValueError, name: str, origin: Origin) -> str:
+    place = f"; the mistake is at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+    return f'{name} cannot be read: write lists and tables as JSON, for example ["a", "b"]{place} ({origin})'
+
+
+def _nearest(name: str, others: Iterable[str]) -> str | None:
+    """Look for a section with a similar name first, because the rest may be the name of a tool."""
+    section, delimiter, rest = name.removeprefix(_PREFIX).partition(_DELIMITER)
+    if delimiter:
+        near = nearest(section, (key.upper() for key in ServerSettings.model_fields))
+        if near is not None:
+            return f"{_PREFIX}{near}{delimiter}{rest}"
+    return nearest(name, [*others, *(f"{_PREFIX}{known}" for known in _names(ServerSettings))])
+
+
+def _names(model: type[BaseModel]) -> Iterator[str]:
+    """List all variables whose names are fixed."""
+    for key in keys_of(model):
+        yield key.upper()
+        field = fields_of(model).get(key)
+        for table in () if field is None else tables_in(field.annotation):
+            yield from (f"{key.upper()}{_DELIMITER}{name}" for name in _names(table))
