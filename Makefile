@@ -92,7 +92,7 @@ lock: $(BIN)/uv ## Update the lock files (ARGS=--upgrade for newer versions)
 	$(COMPILE) $(ARGS) --group release -c requirements/dev.lock -o requirements/release.lock
 
 clean: ## Remove the environment, caches and build output
-	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment is installed again only if a lock file is newer than its stamp file.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.model import FULL, QUICK, Scenario
-from benchmarks.publication import publish, redraw
+from benchmarks.publication import publish
 from benchmarks.report import failures, results_of, summary, table, write_json
 from benchmarks.rounds import run_scenario
 from benchmarks.scenarios import SCENARIOS
@@ -22,9 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.publish and options.only:
         parser.error("--publish needs all scenarios: remove --only")
-    if options.redraw:
-        redraw()
-        return 0
     if options.list:
         print("\n".join(f"{scenario.name:26}{scenario.summary}" for scenario in SCENARIOS))
         return 0
@@ -59,12 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", type=Path, default=_OUTPUT, help="the file for the samples (default: benchmarks/results.json)"
     )
-    parser.add_argument(
-        "--publish", action="store_true", help="record the results, and update the plots and the page about performance"
-    )
-    parser.add_argument(
-        "--redraw", action="store_true", help="update the plots and the page from the recorded results and exit"
-    )
+    parser.add_argument("--publish", action="store_true", help="record the results that the documentation site shows")
     parser.add_argument("--strict", action="store_true", help="exit with code 1 if a target is missed or a run fails")
     return parser
 

@@ -1,6 +1,5 @@
-"""The recorded results, and the plots and tables that the documentation shows of them."""
+"""The recorded results, and the plots and tables that the documentation site shows of them."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, get_args
@@ -9,28 +8,19 @@ from benchmarks.model import QUICK, Group, Results, Row
 from benchmarks.plots import bar_chart
 from benchmarks.report import markdown_table, read_json, write_json
 
-RECORD: Final = Path(__file__).with_name("recorded_results.json")
-_DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
-PAGE: Final = _DOCS / "reference" / "performance.md"
-IMAGES: Final = _DOCS / "images"
-_REGION: Final = re.compile(r"(?<=<!-- bench:start -->\n).*(?=<!-- bench:end -->)", re.DOTALL)
+_RECORD: Final = Path(__file__).with_name("recorded_results.json")
 
 _QUICK_NOTE: Final = "**A quick run with few calls: it shows that everything works, but the numbers mean little.**"
 
 
 def publish(results: Results) -> None:
-    """Record results, and update the plots and the page."""
-    write_json(RECORD, results)
-    redraw()
+    """Record results."""
+    write_json(_RECORD, results)
 
 
-def redraw() -> None:
-    """Update the plots and the page from the recorded results."""
-    results = read_json(RECORD)
-    for name, image in plots(results).items():
-        (IMAGES / name).write_text(image, encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(_REGION.sub(lambda found: page_region(results), page, count=1), encoding="utf-8")
+def recorded_results() -> Results:
+    """Read the recorded results."""
+    return read_json(_RECORD)
 
 
 def plots(results: Results) -> Mapping[str, str]:
@@ -38,20 +28,13 @@ def plots(results: Results) -> Mapping[str, str]:
     return {_file_name(group): bar_chart(_title(group, rows), rows) for group, rows in _groups(results)}
 
 
-def page_region(results: Results) -> str:
-    """Return the part of the page that depends on the results."""
+def results_text(results: Results) -> str:
+    """Return the tables of the results with their circumstances, in Markdown."""
     sections = (
         f"### Results: {group}\n\n![{_title(group, rows)}](../images/{_file_name(group)})\n\n{markdown_table(rows)}\n"
         for group, rows in _groups(results)
     )
     return "\n".join([_circumstances(results), _missed(results.rows), *sections])
-
-
-def published_region() -> str:
-    """Return that part of the page as it is."""
-    found = _REGION.search(PAGE.read_text(encoding="utf-8"))
-    assert found is not None, f"{PAGE.name} has no marks bench:start and bench:end"
-    return found[0]
 
 
 def _groups(results: Results) -> Iterator[tuple[Group, list[Row]]]:

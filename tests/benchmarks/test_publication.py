@@ -1,6 +1,5 @@
-"""The plots and tables of the recorded results."""
+"""The recorded results and their plots."""
 
-from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import pytest
@@ -8,27 +7,15 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.model import Row
 from benchmarks.plots import bar_chart
-from benchmarks.publication import IMAGES, RECORD, page_region, plots, published_region
-from benchmarks.report import read_json
+from benchmarks.publication import recorded_results
 from benchmarks.scenarios import SCENARIOS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_the_page_shows_the_recorded_results() -> None:
-    """Tables and missed targets on the page are those of the record: run `python -m benchmarks --redraw`."""
-    assert published_region() == page_region(read_json(RECORD))
-
-
-def test_the_plots_show_the_recorded_results() -> None:
-    """Every plot is drawn from the record, and there are no others: run `python -m benchmarks --redraw`."""
-    files: Mapping[str, str] = {file.name: file.read_text() for file in IMAGES.glob("benchmark-*.svg")}
-    assert files == plots(read_json(RECORD))
-
-
 def test_all_scenarios_are_recorded() -> None:
     """The record has the results of every scenario, in the group of the scenario."""
-    recorded = {(row.scenario, row.group) for row in read_json(RECORD).rows}
+    recorded = {(row.scenario, row.group) for row in recorded_results().rows}
     assert recorded == {(scenario.name, scenario.group) for scenario in SCENARIOS}
 
 

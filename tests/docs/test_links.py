@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.site.generated import MARKER
 from tests.support.docs.pages import REPOSITORY, ROOT, page_names, read_page
 
 PAGES = [*page_names(), "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
@@ -33,8 +34,9 @@ def test_links(name: str) -> None:
             path, _, anchor = link.partition("#")
             target = (ROOT / name).parent / path if path else ROOT / name
         assert target.exists(), f"{name}: {link}"
-        if anchor:
-            assert anchor in _anchors(target.read_text(encoding="utf-8")), f"{name}: {link}"
+        text = target.read_text(encoding="utf-8") if anchor else ""
+        if anchor and not MARKER.search(text):  # the tests of the site look at headings of generated parts
+            assert anchor in _anchors(text), f"{name}: {link}"
 
 
 def test_paths_in_prose() -> None:

@@ -1,10 +1,8 @@
 """Tables that are generated from the code; `python -m tests.docs` updates them."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from typer.main import get_command
 
 import axolotl_core
@@ -14,27 +12,21 @@ from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.settings.server import COMMON
 from benchmarks.scenarios import SCENARIOS
-from tests.support.docs.bounds import bounds_table, short_bounds_table
-from tests.support.docs.methods import methods_table
-from tests.support.docs.pages import ROOT, blocks, page_names, read_page, region_of
-from tests.support.docs.settings_reference import PAGES, all_settings, settings_reference
-from tests.support.docs.situations import errors_table
+from tests.site.generated import GENERATED, MARKER
+from tests.support.docs.pages import ROOT, blocks, page_names, read_page
+from tests.support.docs.settings_reference import PAGES, all_settings
 from tests.support.docs.tables import (
-    call_costs_table,
-    contract_rules_table,
     described_features,
     feature_names,
-    layer_costs_table,
-    pages_with_costs,
-    revisions_table,
-    with_costs,
 )
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_settings(page: str) -> None:
-    """Each page lists the settings of its sections with their type, default and meaning."""
-    assert region_of(read_page(f"docs/reference/{page}.md"), page) == settings_reference(page)
+def test_markers() -> None:
+    """Every marker stands for a part of the reference or the options of a command, and no part is left out."""
+    named = [name for page in page_names() for name in MARKER.findall(read_page(page))]
+    parts = {name for name in named if not name.startswith("help ")}
+    assert parts == set(GENERATED)
+    assert [name for name in named if name not in parts and name.removeprefix("help ") not in commands()] == []
 
 
 def test_every_setting_is_on_one_page() -> None:
@@ -81,16 +73,8 @@ def test_roles() -> None:
 
 
 def test_revisions() -> None:
-    """The page about the protocol shows the features of each revision, and no other page contradicts it."""
+    """The table of revisions has every feature that they differ in."""
     assert described_features() == feature_names()
-    shown = {name: region_of(read_page(name), "revisions") for name in page_names()}
-    assert shown["docs/reference/protocol.md"]
-    assert {name for name, region in shown.items() if region not in ("", revisions_table())} == set()
-
-
-async def test_methods() -> None:
-    """The table of methods matches the responses of a complete server."""
-    assert region_of(read_page("docs/reference/protocol.md"), "methods") == await methods_table()
 
 
 def test_list_of_revisions() -> None:
@@ -99,17 +83,6 @@ def test_list_of_revisions() -> None:
     rows = re.findall(r"^\| `(\d{4}-\d\d-\d\d)` \|", read_page("docs/reference/protocol.md"), re.MULTILINE)
     assert rows == names
     assert set(names) <= set(re.findall(r"`(\d{4}-\d\d-\d\d)`", read_page("README.md")))
-
-
-async def test_errors() -> None:
-    """The table of errors matches the responses of the server."""
-    assert region_of(read_page("docs/reference/errors.md"), "errors") == await errors_table()
-
-
-def test_bounds() -> None:
-    """The pages about limits and security list the bounds with their defaults."""
-    assert region_of(read_page("docs/operate/limits.md"), "bounds") == bounds_table()
-    assert region_of(read_page("docs/operate/security.md"), "short-bounds") == short_bounds_table()
 
 
 def test_reasons() -> None:
@@ -139,32 +112,19 @@ def test_exception_classes() -> None:
     assert {one for one in public if isinstance(one, type) and issubclass(one, axolotl_core.AxolotlError)} <= drawn
 
 
-def test_commands() -> None:
-    """The page about the command line has a section for every command."""
+def commands() -> set[str]:
+    """List all commands, those of groups with the name of their group."""
     root: Any = get_command(app)
     groups = [("", root), *((f"{name} ", command) for name, command in root.commands.items())]
     names = {f"{group}{name}" for group, command in groups for name in getattr(command, "commands", ())}
-    names -= {name for name, command in root.commands.items() if hasattr(command, "commands")}
+    return names - {name for name, command in root.commands.items() if hasattr(command, "commands")}
+
+
+def test_commands() -> None:
+    """The page about the command line has a section for every command."""
     titles = set(re.findall(r"^## (.+)$", read_page("docs/operate/cli.md"), re.MULTILINE))
-    assert titles - names == {"Targets", "Running servers", "Exit codes"}
-    assert names - titles == set()
-
-
-@pytest.mark.parametrize(("region", "made"), [("call-costs", call_costs_table), ("layer-costs", layer_costs_table)])
-def test_costs_of_calls_and_layers(region: str, made: Callable[[], str]) -> None:
-    """The page about performance shows the recorded costs of calls and layers."""
-    assert region_of(read_page("docs/reference/performance.md"), region) == made()
-
-
-def test_contract_rules() -> None:
-    """The page about contracts lists every rule."""
-    assert region_of(read_page("docs/guide/contract.md"), "contract-rules") == contract_rules_table()
-
-
-@pytest.mark.parametrize("page", pages_with_costs())
-def test_costs_in_guides(page: str) -> None:
-    """The guides say what the recorded costs of the layers are."""
-    assert with_costs(page, read_page(page)) == read_page(page)
+    assert titles - commands() == {"Targets", "Running servers", "Exit codes"}
+    assert commands() - titles == set()
 
 
 def test_benchmarks() -> None:

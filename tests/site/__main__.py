@@ -1,7 +1,10 @@
-"""The command behind `make site`."""
+"""The command that builds the site: `python -m tests.site`."""
 
-from tests.site.building import build
+import logging
+
+from tests.site.building import ROOT, build
 
 if __name__ == "__main__":
-    build()
-    print("site/index.html is ready; serve it with: python -m http.server --directory site --bind 127.0.0.1")
+    logging.disable(logging.CRITICAL)  # the errors of the reference are provoked
+    folder = build().relative_to(ROOT)
+    print(f"{folder}/index.html is ready; serve it with: python -m http.server --directory {folder} --bind 127.0.0.1")

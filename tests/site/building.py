@@ -1,4 +1,4 @@
-"""The documentation site, which is built from the pages in `docs`, and `llms.txt`."""
+"""The documentation site: the pages in `docs`, with the generated reference, and `llms.txt`."""
 
 import re
 import shutil
@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.site.generated import fill
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
+FOLDER: Final = ROOT / "build" / "site"
 ADDRESS: Final = "https://axolotl-mcp.github.io/axolotl/"
 
 _SECTION: Final = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
@@ -32,14 +35,18 @@ def navigation() -> list[Entry]:
 
 
 def build() -> Path:
-    """Build the site into `site`; a broken link is an error."""
-    output = ROOT / "site"
-    shutil.rmtree(output, ignore_errors=True)
+    """Build the site and return its folder; a broken link is an error."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.copytree(DOCS, FOLDER / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+    fill(FOLDER / "docs")
+    configuration = FOLDER / "zensical.toml"
+    shutil.copy(ROOT / "zensical.toml", configuration)
     program = Path(sys.executable).with_name("zensical")
-    command = [str(program), "build", "--clean", "--strict"]
+    command = [str(program), "build", "--clean", "--strict", "--config-file", str(configuration)]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(re.sub(r"\x1b\[[\d;]*m", "", f"{done.stdout}{done.stderr}"))
+    output = FOLDER / "html"
     (output / "llms.txt").write_text(llms_text(), encoding="utf-8")
     return output
 

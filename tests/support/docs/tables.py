@@ -1,8 +1,7 @@
 """Tables of the documentation that are generated from the code."""
 
 import json
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from axolotl_core.contract.changes import RULES
@@ -92,40 +91,6 @@ def call_costs_table() -> str:
         for name, text in _CALL_TEXTS.items()
     ]
     return table(("Call", "Thousands of instructions", "× bare ASGI application"), rows)
-
-
-_COSTS: Final = {
-    "docs/operate/audit.md": {
-        "audit log": "two records per call: the call takes {} times the instructions",
-        READ_ONLY: "it writes one, and takes {} times",
-    },
-    "docs/operate/authentication.md": {"token, known": "A call with a cached token takes {} times the instructions"},
-    "docs/operate/authorization.md": {AUTHORIZATION: "With 10 rules, a call takes {} times the instructions"},
-    "docs/operate/limits.md": {"quota, 2 rules": "counts in memory, a call takes {} times the instructions"},
-    "docs/operate/observability.md": {
-        "metrics page": "the metrics page costs {} times a plain call",
-        "OTel metrics": "OpenTelemetry metrics {} times",
-        "OTel traces": "and traces {} times",
-    },
-}
-"""The sentences in guides that say how much a layer costs, by page and layer."""
-
-
-def with_costs(page: str, text: str) -> str:
-    """Put the recorded costs of layers into the sentences of a page; raises ValueError if one is not there."""
-    [counts] = json.loads(RECORD.read_text()).values()
-    for name, sentence in _COSTS.get(page, {}).items():
-        before, after = (r"\s".join(map(re.escape, part.split(" "))) for part in sentence.split("{}"))
-        cost = f"{counts[name] / counts[PLAIN]:.2f}"
-        text, found = re.subn(rf"({before})[0-9.]+({after})", rf"\g<1>{cost}\g<2>", text)
-        if found != 1:
-            raise ValueError(f"{page} contains {found} sentences like {sentence!r}: update _COSTS")
-    return text
-
-
-def pages_with_costs() -> Collection[str]:
-    """Return the pages that say how much a layer costs."""
-    return _COSTS
 
 
 def feature_names() -> set[str]:
