@@ -2,15 +2,14 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import Declined, InternalError, InvalidParams, InvalidRequest, MethodNotFound, ProtocolError
+from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, ProtocolError
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.json_limits import MAX_VALUES
@@ -26,16 +25,13 @@ from axolotl_core.protocol.messages import (
 )
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.calls.feature_method import InFlight
-from axolotl_server.protocol.connection import Connection, Forwarded, IExchange, IObserver, IRunning, IStoppable
+from axolotl_server.protocol.connection import Connection, IExchange, IObserver, IStoppable
 from axolotl_server.protocol.eras.era import Eras, IEra
 from axolotl_server.protocol.fair_share import Share
-from axolotl_server.protocol.params import CancelledParams, read_params
 from axolotl_server.protocol.replies import error_reply, frame, hide_internal
 from axolotl_server.protocol.request import Request
+from axolotl_server.protocol.request_control import RequestControl
 from axolotl_server.protocol.subscriptions import Subscriptions
-
-if TYPE_CHECKING:
-    from axolotl_server.access.guard import StreamGuard
 
 
 class BatchItem(IExchange):
@@ -89,7 +85,6 @@ class BatchItem(IExchange):
 
 
 _ACCEPTED: Final = 202
-_MAX_REASON_CHARACTERS: Final = 500
 MAX_BATCH: Final = 100
 """How many messages a batch may have."""
 MAX_BATCH_REPLY_BYTES: Final = 16 * 1024 * 1024
@@ -109,14 +104,14 @@ class DefaultHandler:
         eras: Eras,
         inflight: InFlight,
         subscriptions: Subscriptions,
+        control: RequestControl,
         observers: Sequence[IObserver] = (),
     ) -> None:
         self._eras = eras
         self._observers = observers
         self.inflight = inflight
         self.subscriptions = subscriptions
-        self.stream_guard: StreamGuard | None = None
-        """Decides who may resume a stream, and cancel or answer a call of others, where access is restricted."""
+        self.control = control
 
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle a message and return the reply; None if there is none."""
@@ -168,62 +163,6 @@ class DefaultHandler:
         """Return the era of a revision that another process has negotiated."""
         return self._eras.negotiate(revision)
 
-    async def receive_forwarded(self, data: bytes, connection: Connection, principal: Principal | None) -> None:
-        """Act on a message that another process has received: a cancellation, or an answer to a question.
-
-        Where access is restricted, a message without a principal is ignored.
-        """
-        with suppress(ProtocolError):
-            message = diagnose(data, MAX_VALUES).message
-            if isinstance(message, dict) and "method" not in message:
-                await self._deliver_answer(message, connection, principal)
-            else:
-                await self._cancel(data, connection, principal)
-
-    def _forward(self, data: bytes, connection: Connection, principal: Principal) -> None:
-        """Let the other processes act on a message, or raise InternalError if its sender cannot be forwarded."""
-        if connection.forward is None:
-            return
-        try:
-            sender = b"" if self.stream_guard is None else msgspec.msgpack.encode(principal)
-        except TypeError as error:
-            raise InternalError(f"The message cannot be forwarded: {error}; claims must be JSON") from None
-        connection.forward(Forwarded(data, sender))
-
-    async def _cancel(self, data: bytes, connection: Connection, principal: Principal | None) -> bool:
-        """Stop the request that a cancellation names, or return False if none has that ID.
-
-        From a principal that may not use its feature, the cancellation is ignored.
-        """
-        request_id = read_params(data, CancelledParams).request_id
-        running = connection.calls.get(request_id)
-        if running is None:
-            return False
-        if await self._may_control(running, principal) and connection.calls.get(request_id) is running:
-            running.stop(CancelReason.CLIENT)
-        return True
-
-    async def _deliver_answer(
-        self, message: dict[str, Any], connection: Connection, principal: Principal | None
-    ) -> bool:
-        """Give an answer to the code that waits for it, or return False if no code does.
-
-        From a principal that may not use the feature that asks, the answer is ignored.
-        """
-        request_id = usable_id(message)
-        answered = None if request_id is None else connection.pending_answers.get(request_id)
-        if request_id is None or answered is None or answered.done():
-            return False
-        if await self._may_control(connection.waiting_calls.get(request_id), principal) and not answered.done():
-            _answer(answered, message)
-        return True
-
-    async def _may_control(self, running: IRunning | None, principal: Principal | None) -> bool:
-        guard = self.stream_guard
-        if guard is None:
-            return True
-        return running is not None and principal is not None and await guard.may_control(running, principal)
-
     def _report_refusal(self, request: Request, error: ProtocolError) -> None:
         """Report a request that reaches no method; the methods report all others."""
         name = request.head.method if request.head.method in request.era.methods else None
@@ -235,19 +174,12 @@ class DefaultHandler:
         """Act on a notification; a wrong one is ignored, because it cannot be answered."""
         exchange.status = _ACCEPTED
         try:
-            _, connection = self._eras.select(head, exchange)
-            if connection is None:
-                return
-            if head.method == "notifications/initialized":
-                connection.initialized = connection.era is not None
-            elif head.method == "notifications/cancelled":
-                await self._receive_cancellation(data, connection, exchange.principal)
+            era, connection = self._eras.select(head, exchange)
+            act = era.notifications.get(head.method)
+            if act is not None and connection is not None:
+                await act(Request(head, data, era, exchange, connection))
         except ProtocolError as error:
             exchange.status = error.status or _ACCEPTED
-
-    async def _receive_cancellation(self, data: bytes, connection: Connection, principal: Principal) -> None:
-        if not await self._cancel(data, connection, principal):
-            self._forward(data, connection, principal)
 
     async def _handle_irregular(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle JSON that is not a plain request: a batch, a response of the client, or a mistake."""
@@ -261,7 +193,8 @@ class DefaultHandler:
             if "method" not in message and ("result" in message or "error" in message):
                 if problem is not None:
                     message = {"id": message.get("id"), "error": {"message": problem.message}}
-                await self._receive_answer(message, data, exchange)
+                await self.control.receive_answer(message, data, exchange)
+                exchange.status = _ACCEPTED
                 return None
             if problem is None:
                 problem = explain_shape(message)
@@ -275,12 +208,6 @@ class DefaultHandler:
             raise problem
         except ProtocolError as error:
             return error_reply(error, request_id, self._eras.default_handshake, exchange)
-
-    async def _receive_answer(self, message: dict[str, Any], data: bytes, exchange: IExchange) -> None:
-        connection, principal = exchange.connection(), exchange.principal
-        if not await self._deliver_answer(message, connection, principal):
-            self._forward(data, connection, principal)
-        exchange.status = _ACCEPTED
 
     async def _handle_batch(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle the messages of a batch, a few at a time, if the revision of the connection has batches."""
@@ -330,14 +257,3 @@ def _no_room(request_id: RequestId | None, *, executed: bool) -> bytes:
         data={"reason": "batch_too_large", "executed": executed},
     )
     return error_message(request_id, error, error.code)
-
-
-def _answer(answered: asyncio.Future[Any], message: dict[str, Any]) -> None:
-    """Give an answer to the code that waits for it."""
-    if "error" not in message:
-        answered.set_result(message["result"])
-        return
-    error = message["error"]
-    text = error.get("message") if isinstance(error, dict) else None
-    reason = f": {text[:_MAX_REASON_CHARACTERS]}" if isinstance(text, str) else ""
-    answered.set_exception(Declined("refuse", f"The client refused to answer{reason}"))

@@ -1,7 +1,7 @@
 """The guard in front of methods that name a feature, and of notifications about resources."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from typing import Any, Final
@@ -30,7 +30,7 @@ from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.resources import ResourceMethods
 from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.protocol.connection import Audience, IRunning
-from axolotl_server.protocol.eras.era import Method, Methods
+from axolotl_server.protocol.eras.era import Method, Row
 from axolotl_server.protocol.request import Request
 
 _RUNS_NOTHING: Final = "resources/subscribe"
@@ -39,27 +39,16 @@ _RUNS_NOTHING: Final = "resources/subscribe"
 class Guard:
     """Decides whether the principal may use a feature before its method looks at the request."""
 
-    def __init__(
-        self,
-        authorization: Authorization,
-        feature_methods: Mapping[str, FeatureMethod],
-        catalogues: Sequence[Catalogue[Any, Any]],
-    ) -> None:
+    def __init__(self, authorization: Authorization, catalogues: Sequence[Catalogue[Any, Any]]) -> None:
         self._authorization = authorization
-        self._feature_methods = feature_methods
-        """The methods that name a feature, with the object that finds it."""
         self._catalogues = catalogues
 
-    def protect(self, methods: Methods) -> Methods:
-        """Put the guard in front of the methods that name a feature."""
-        known = self._feature_methods
-        return {
-            name: self._in_front_of(method, known[name], runs=name != _RUNS_NOTHING) if name in known else method
-            for name, method in methods.items()
-        }
-
-    def _in_front_of(self, method: Method, feature_method: FeatureMethod, *, runs: bool) -> Method:
-        authorization = self._authorization
+    def in_front_of(self, row: Row) -> Method:
+        """Put the guard in front of a method whose requests name a feature."""
+        authorization, method, feature_method = self._authorization, row.answer, row.feature
+        if feature_method is None:
+            return method
+        runs = row.method != _RUNS_NOTHING
         passed = None if authorization.is_async else authorization.passed
         only_scopes, locate = authorization.only_scopes, feature_method.locate
 

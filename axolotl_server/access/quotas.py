@@ -10,7 +10,7 @@ from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal
 from axolotl_core.protocol.result_keys import error_data, own_meta
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.layers.quota import QuotaLayer, key_part, quota_exceeded
-from axolotl_server.protocol.eras.era import Method, Methods
+from axolotl_server.protocol.eras.era import Method
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
@@ -135,11 +135,9 @@ class RequestQuotas:
         self._store = store
         self._charges = {rule.name: (rule, rule.charge_of_request()) for rule in rules}
 
-    def protect(self, methods: Methods) -> Methods:
-        """Put the rules in front of methods."""
-        return {name: self._in_front_of(method) for name, method in methods.items()}
+    def in_front_of(self, method: Method) -> Method:
+        """Put the rules in front of a method."""
 
-    def _in_front_of(self, method: Method) -> Method:
         async def counted(request: Request) -> bytes | None:
             await self._take(request)
             return await method(request)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import run_in_place
@@ -15,18 +15,19 @@ from axolotl_server.calls.sealing import TTL_SECONDS, StateSealer
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
-from axolotl_server.features.completion import CompletionMethods
-from axolotl_server.features.prompts import PromptCatalogue, PromptMethods
+from axolotl_server.features.prompts import PromptCatalogue
 from axolotl_server.features.resources import ResourceCatalogue, ResourceMethods, TemplateCatalogue
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.layer_stack import layer_stack
-from axolotl_server.hosting.method_tables import make_eras
+from axolotl_server.hosting.method_tables import make_eras, method_table
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.protocol.connection import IObserver
-from axolotl_server.protocol.eras.era import Eras
+from axolotl_server.protocol.eras.era import Eras, Row
 from axolotl_server.protocol.extensions import ExtensionMethods
+from axolotl_server.protocol.lifecycle import capabilities_of
+from axolotl_server.protocol.request_control import RequestControl
 from axolotl_server.protocol.subscriptions import Subscriptions
 from axolotl_server.settings.server import RedisSettings, ServerSettings
 from axolotl_server.stores.memory_results import make_result_store
@@ -271,15 +272,6 @@ class ServerAssembly:
         return SkillCatalogue(self.resources, self.templates, registry, self.binder, settings, self.authorization)
 
     @cached_property
-    def skill_methods(self) -> Mapping[str, FeatureMethod]:
-        """The methods that name a skill; the revisions with a handshake do not have them."""
-        if self.skills is None:
-            return {}
-        from axolotl_server.extensions.skills.skill_methods import skill_methods
-
-        return skill_methods(self.skills, self.inflight)
-
-    @cached_property
     def tool_methods(self) -> ToolMethods:
         """Calls tools."""
         return ToolMethods(self.tools, self.inflight, self.settings.protocol.invalid_arguments)
@@ -290,16 +282,19 @@ class ServerAssembly:
         return ResourceMethods(self.resources, self.templates, self.inflight)
 
     @cached_property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the server offers to clients."""
+        return capabilities_of(self.roles.offers, self.roles.extensions, self.roles.tools)
+
+    @cached_property
+    def method_table(self) -> tuple[Row, ...]:
+        """All methods and notifications, of all revisions."""
+        return tuple(method_table(self))
+
+    @cached_property
     def feature_methods(self) -> Mapping[str, FeatureMethod]:
         """The methods that name a feature, with the object that finds it."""
-        return {
-            "tools/call": self.tool_methods,
-            "prompts/get": PromptMethods(self.prompts, self.inflight),
-            "resources/read": self.resource_methods,
-            "resources/subscribe": self.resource_methods,
-            "completion/complete": CompletionMethods(self.prompts, self.templates, self.inflight),
-            **self.skill_methods,
-        }
+        return {row.method: row.feature for row in self.method_table if row.feature is not None}
 
     @cached_property
     def extension_methods(self) -> ExtensionMethods:
@@ -313,7 +308,7 @@ class ServerAssembly:
             return None
         from axolotl_server.access.guard import Guard
 
-        return Guard(self.authorization, self.feature_methods, self.catalogues)
+        return Guard(self.authorization, self.catalogues)
 
     @cached_property
     def stream_guard(self) -> "StreamGuard | None":
@@ -341,6 +336,11 @@ class ServerAssembly:
         return Subscriptions(maximum, audience_of, self.settings.limits.of_caller(maximum))
 
     @cached_property
+    def control(self) -> RequestControl:
+        """Lets clients cancel requests and answer questions."""
+        return RequestControl(self.stream_guard)
+
+    @cached_property
     def eras(self) -> Eras:
         """The revisions of the protocol with their methods."""
         return make_eras(self)
@@ -348,14 +348,7 @@ class ServerAssembly:
     @cached_property
     def handler(self) -> DefaultHandler:
         """Handles every message."""
-        handler = DefaultHandler(
-            self.eras,
-            self.inflight,
-            self.subscriptions,
-            self.observers,
-        )
-        handler.stream_guard = self.stream_guard
-        return handler
+        return DefaultHandler(self.eras, self.inflight, self.subscriptions, self.control, self.observers)
 
 
 def load_redis(settings: RedisSettings) -> None:

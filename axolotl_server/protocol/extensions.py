@@ -14,6 +14,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_server.calls.binding import Binder, Binding
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.protocol.eras.era import Row, every_revision
 from axolotl_server.protocol.params import read_raw_params
 from axolotl_server.protocol.request import Request
 
@@ -69,9 +70,9 @@ class ExtensionMethods(ErrorFeatureMethod):
                 self._bindings[name] = binder.bind(method, "extension", name, _encode)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the methods."""
-        return tuple(self._bindings)
+    def rows(self) -> Iterable[Row]:
+        """The methods."""
+        return (Row(name, every_revision, None, self.call) for name in self._bindings)
 
     @property
     def specs(self) -> list[FeatureSpec]:

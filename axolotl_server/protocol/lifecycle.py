@@ -1,6 +1,6 @@
 """The handshake, discovery, `ping`, `logging/setLevel`, and the capabilities of the server."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from axolotl_core.content import APP_EXTENSION
@@ -82,14 +82,20 @@ async def ping(request: Request) -> bytes:
     return b"{}"
 
 
+async def initialized(request: Request) -> None:
+    """Note that the client has confirmed the handshake."""
+    assert request.connection is not None
+    request.connection.initialized = request.connection.era is not None
+
+
 class Handshake:
     """`initialize`: agrees on a revision with a client."""
 
-    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
+    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any], eras: Callable[[], Eras]) -> None:
+        """Take a function that returns the eras: each of them has this method in its table."""
         self._settings = settings
         self._capabilities = capabilities
-        self.eras: Eras
-        """Set when all eras are made; each of them has this method in its table."""
+        self._eras = eras
 
     async def initialize(self, request: Request) -> bytes:
         if len(request.data) > MAX_CLIENT_BYTES:
@@ -98,7 +104,7 @@ class Handshake:
                 "allowed; send less about the client"
             )
         params = read_params(request.data, InitializeParams)
-        era = self.eras.negotiate(params.protocol_version)
+        era = self._eras().negotiate(params.protocol_version)
         connection = request.exchange.open_connection()
         connection.era, connection.client_data = era, encode(params.client_info)
         connection.capability_data = encode(params.capabilities)

@@ -117,17 +117,17 @@ class Sessions:
 
     def mark(self, principal: Principal, subject: FeatureSpec | None = None) -> str:
         """Return the part of the ID of a new stream that says who may resume it."""
-        guard = self._handler.stream_guard
+        guard = self._handler.control.guard
         return "" if guard is None else guard.mark(principal, subject)
 
     def hearing(self, principal: Principal) -> MayHear | None:
         """Return what decides which messages about tasks a principal may hear; None if it may hear all."""
-        guard = self._handler.stream_guard
+        guard = self._handler.control.guard
         return None if guard is None else partial(guard.may_hear, principal)
 
     async def check_resumption(self, last_event_id: bytes, principal: Principal) -> None:
         """Refuse with 400, as for an unknown event, to resume a stream that the principal may not read now."""
-        guard = self._handler.stream_guard
+        guard = self._handler.control.guard
         if guard is not None and not await guard.may_resume(parse_event_id(last_event_id).mark, principal):
             raise unknown_event()
 

@@ -264,7 +264,7 @@ class SharedSession(Session):
         """Handle a message of another process."""
         if message.kind == "client":
             sender = _decode_principal(message.sender) if message.sender else None
-            self._bus.run_in_background(self._bus.handler.receive_forwarded(message.message, self, sender))
+            self._bus.run_in_background(self._bus.handler.control.receive_forwarded(message.message, self, sender))
         elif message.kind == "notification" and self._get_stream is not None:
             self.send_to(message.audience, message.message)
         elif message.kind == "more":

@@ -1,5 +1,6 @@
 """Tasks as an extension of the stateless revision: the server decides whether a call becomes a task."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskR
 from axolotl_server.extensions.tasks.task_questions import checked_answers
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.protocol.eras.era import IEra, Methods
+from axolotl_server.protocol.eras.era import IEra, Row, without_handshake
 from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from axolotl_server.protocol.params import read_params
 from axolotl_server.protocol.request import Request
@@ -36,14 +37,14 @@ class DirectedTasks(ITaskListener):
         service.listeners.append(self)
 
     @property
-    def methods(self) -> Methods:
+    def rows(self) -> Iterable[Row]:
         """The methods that the extension replaces and adds."""
-        return {
-            "tools/call": self.call,
-            "tasks/get": self.get,
-            "tasks/update": self.update,
-            "tasks/cancel": self.cancel,
-        }
+        return (
+            Row("tools/call", without_handshake, "tools", self.call, self._tools),
+            Row("tasks/get", without_handshake, None, self.get),
+            Row("tasks/update", without_handshake, None, self.update),
+            Row("tasks/cancel", without_handshake, None, self.cancel),
+        )
 
     def follows(self, task_id: str) -> bool:
         return self._subscriptions.follows_task(task_id)

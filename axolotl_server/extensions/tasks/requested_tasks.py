@@ -1,7 +1,9 @@
 """Tasks of the last revision with a handshake: the client asks for one."""
 
 import asyncio
+from collections.abc import Iterable
 from functools import partial
+from operator import attrgetter
 from typing import Annotated
 
 import msgspec
@@ -25,7 +27,7 @@ from axolotl_server.extensions.tasks.task_runner import StoredError
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.catalogue import PAGE_SIZE
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.protocol.eras.era import Methods
+from axolotl_server.protocol.eras.era import Row
 from axolotl_server.protocol.params import ListParams, read_params
 from axolotl_server.protocol.replies import end_cancelled
 from axolotl_server.protocol.request import Request
@@ -57,15 +59,16 @@ class RequestedTasks(ITaskListener):
         service.on_close.append(self.silence)
 
     @property
-    def methods(self) -> Methods:
-        """The methods that this revision replaces and adds."""
-        return {
-            "tools/call": self.call,
-            "tasks/get": self.get,
-            "tasks/result": self.result,
-            "tasks/list": self.list,
-            "tasks/cancel": self.cancel,
-        }
+    def rows(self) -> Iterable[Row]:
+        """The methods that the revision with such tasks replaces and adds."""
+        has_tasks = attrgetter("tasks")
+        return (
+            Row("tools/call", has_tasks, "tools", self.call, self._tools),
+            Row("tasks/get", has_tasks, None, self.get),
+            Row("tasks/result", has_tasks, None, self.result),
+            Row("tasks/list", has_tasks, None, self.list),
+            Row("tasks/cancel", has_tasks, None, self.cancel),
+        )
 
     async def call(self, request: Request) -> bytes | None:
         """Call a tool, as a task if the client asks for one and the tool supports tasks."""

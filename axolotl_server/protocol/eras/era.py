@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
@@ -23,11 +23,43 @@ from axolotl_server.settings.calls import ProtocolSettings
 if TYPE_CHECKING:
     from axolotl_core.layers import Call
     from axolotl_server.calls.asking import IAsking
+    from axolotl_server.calls.feature_method import FeatureMethod
     from axolotl_server.protocol.request import Request
 
 Method: TypeAlias = Callable[["Request"], Awaitable[bytes | None]]
 """Answers a request with the bytes of its result, or None if there is none."""
 Methods: TypeAlias = Mapping[str, Method]
+
+
+def every_revision(revision: Revision) -> bool:
+    """Tell that a revision has a method, whatever the revision."""
+    return True
+
+
+def with_handshake(revision: Revision) -> bool:
+    """Tell whether a revision begins with a handshake."""
+    return not revision.stateless
+
+
+def without_handshake(revision: Revision) -> bool:
+    """Tell whether a revision has no handshake."""
+    return revision.stateless
+
+
+class Row(NamedTuple):
+    """A method or a notification of the protocol, in the table from which each revision gets its own."""
+
+    method: str
+    revisions: Callable[[Revision], bool]
+    """Tells whether a revision has the method; asked once, at the start."""
+    needs: str | None
+    """The capability without which a server does not have the method."""
+    answer: Method
+    """Answers a request, or acts on a notification."""
+    feature: "FeatureMethod | None" = None
+    """Finds the feature that a request names, if requests name one: access rules apply to it."""
+
+
 VisibleTools: TypeAlias = Callable[[Principal], Coroutine[Any, Any, tuple[AnyTool, ...]]]
 """Lists the tools that a principal may use."""
 
@@ -37,6 +69,7 @@ class IEra(ABC):
 
     revision: Revision
     methods: Methods
+    notifications: Methods
     settings: ProtocolSettings
     asking: "IAsking"
     visible_tools: VisibleTools

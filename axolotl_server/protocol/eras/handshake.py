@@ -40,9 +40,12 @@ class HandshakeEra(IEra):
         settings: ProtocolSettings,
         asking: IAsking,
         visible_tools: VisibleTools,
+        *,
+        notifications: Methods,
     ) -> None:
         self.revision = revision
         self.methods = methods
+        self.notifications = notifications
         self.settings = settings
         self.asking = asking
         self.visible_tools = visible_tools

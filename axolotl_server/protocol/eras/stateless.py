@@ -168,11 +168,13 @@ class StatelessEra(IEra):
         asking: AskingInRounds,
         visible_tools: VisibleTools,
         *,
+        notifications: Methods,
         identity: Implementation,
         list_hint: CacheHint,
     ) -> None:
         self.revision = revision
         self.methods = methods
+        self.notifications = notifications
         self.settings = settings
         self.asking = asking
         self.visible_tools = visible_tools
