@@ -92,7 +92,7 @@ def _tasks(assembly: "ServerAssembly") -> "tuple[Iterable[Row], DirectedTasks]":
 
 def make_eras(assembly: "ServerAssembly") -> Eras:
     """Make an era for each revision, with the rows of the table that the revision and the server have."""
-    settings, visible_tools = assembly.settings, assembly.tools.visible_to
+    settings = assembly.settings
     decisions = None if assembly.audit is None else assembly.audit.decisions
     by_request = AskingByRequest(assembly.deadlines, settings.limits.ask_timeout_seconds, decisions)
     in_rounds = AskingInRounds(assembly.sealer, decisions)
@@ -109,17 +109,13 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
                 notifications[row.method] = row.answer
             else:
                 methods[row.method] = _protected(row, assembly)
-        if not revision.stateless:
-            return HandshakeEra(
-                revision, methods, settings.protocol, by_request, visible_tools, notifications=notifications
-            )
-        return StatelessEra(
+        return (StatelessEra if revision.stateless else HandshakeEra)(
             revision,
-            methods,
-            settings.protocol,
-            in_rounds,
-            visible_tools,
+            methods=methods,
             notifications=notifications,
+            settings=settings.protocol,
+            asking=in_rounds if revision.stateless else by_request,
+            visible_tools=assembly.tools.visible_to,
             identity=identity,
             list_hint=hint,
         )

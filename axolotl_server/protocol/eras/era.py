@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 from msgspec import UNSET
 
 from axolotl_core.errors import ProtocolError
-from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.identity import Implementation, Principal
 from axolotl_core.protocol.messages import Head
 from axolotl_core.protocol.versions import (
     HANDSHAKE_REVISIONS,
@@ -67,29 +67,43 @@ VisibleTools: TypeAlias = Callable[[Principal], Coroutine[Any, Any, tuple[AnyToo
 class IEra(ABC):
     """One revision of the protocol: its methods, the requests that it admits, the form of its results."""
 
-    revision: Revision
-    methods: Methods
-    notifications: Methods
-    settings: ProtocolSettings
-    asking: "IAsking"
-    visible_tools: VisibleTools
-    tail: bytes
-    """The end of an ordinary result: the members that every result of the revision has, and the closing brace."""
-    success: bytes
-    """The member that says that a tool succeeded; empty unless the settings ask for it."""
-    tool_tail: bytes
-    """The end of the ordinary result of a tool that succeeded."""
-    list_tail: bytes
-    """The end of a list that a client may cache."""
     cancel_on_disconnect: ClassVar[bool]
+
+    def __init__(
+        self,
+        revision: Revision,
+        *,
+        methods: Methods,
+        notifications: Methods,
+        settings: ProtocolSettings,
+        asking: "IAsking",
+        visible_tools: VisibleTools,
+        identity: Implementation,
+        list_hint: CacheHint,
+    ) -> None:
+        self.revision = revision
+        self.methods = methods
+        self.notifications = notifications
+        self.settings = settings
+        self.asking = asking
+        self.visible_tools = visible_tools
+        self.identity = identity
+        self.tail = self.tail_with_meta(None)
+        """The end of an ordinary result: the members that every result of the revision has, and the closing brace."""
+        self.success = b',"isError":false' if settings.is_error == "always" else b""
+        """The member that says that a tool succeeded; empty unless the settings ask for it."""
+        self.tool_tail = self.success + self.tail
+        """The end of the ordinary result of a tool that succeeded."""
+        self.list_tail = self.cacheable_tail(list_hint)
+        """The end of a list that a client may cache."""
 
     @abstractmethod
     def admit(self, request: "Request") -> None:
         """Check a request before its method is looked up, or raise a ProtocolError."""
 
     @abstractmethod
-    def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        """Return the end of a result that has a `_meta` of its own."""
+    def tail_with_meta(self, meta: Mapping[str, Any] | None) -> bytes:
+        """Return the end of a result that has this `_meta` of its own, or none."""
 
     @abstractmethod
     def cacheable_tail(self, hint: CacheHint) -> bytes:
@@ -110,11 +124,6 @@ class IEra(ABC):
     @abstractmethod
     def status_of(self, error: ProtocolError) -> int:
         """Return the HTTP status of an error."""
-
-
-def success_member(settings: ProtocolSettings) -> bytes:
-    """Return the member that says in a result that the tool succeeded."""
-    return b',"isError":false' if settings.is_error == "always" else b""
 
 
 HANDSHAKE_VERSIONS: Final = frozenset({b"", *(revision.name.encode() for revision in HANDSHAKE_REVISIONS)})

@@ -15,13 +15,10 @@ from axolotl_core.errors import (
 from axolotl_core.layers import Call
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
-from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.resources.resource import CacheHint
-from axolotl_server.calls.asking import IAsking
-from axolotl_server.protocol.eras.era import IEra, Methods, VisibleTools, success_member
+from axolotl_server.protocol.eras.era import IEra
 from axolotl_server.protocol.request import Request
-from axolotl_server.settings.calls import ProtocolSettings
 
 _ANY_TIME = frozenset({"initialize", "ping"})
 
@@ -30,27 +27,6 @@ class HandshakeEra(IEra):
     """A revision with a handshake."""
 
     cancel_on_disconnect = False
-    tail = b"}"
-    list_tail = b"}"
-
-    def __init__(
-        self,
-        revision: Revision,
-        methods: Methods,
-        settings: ProtocolSettings,
-        asking: IAsking,
-        visible_tools: VisibleTools,
-        *,
-        notifications: Methods,
-    ) -> None:
-        self.revision = revision
-        self.methods = methods
-        self.notifications = notifications
-        self.settings = settings
-        self.asking = asking
-        self.visible_tools = visible_tools
-        self.success = success_member(settings)
-        self.tool_tail = self.success + self.tail
 
     def admit(self, request: Request) -> None:
         """Refuse requests before the handshake, and before its confirmation if the settings require one."""
@@ -67,8 +43,8 @@ class HandshakeEra(IEra):
         if self.settings.require_initialized:
             raise InvalidParams(f"{method} before the connection is ready: send notifications/initialized first")
 
-    def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        return b',"_meta":%b}' % encode(meta)
+    def tail_with_meta(self, meta: Mapping[str, Any] | None) -> bytes:
+        return b"}" if meta is None else b',"_meta":%b}' % encode(meta)
 
     def cacheable_tail(self, hint: CacheHint) -> bytes:
         return self.tail

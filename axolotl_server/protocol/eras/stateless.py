@@ -25,7 +25,6 @@ from axolotl_core.errors import (
 from axolotl_core.features.spec import HeaderParameter
 from axolotl_core.layers import Call
 from axolotl_core.protocol import codes
-from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import (
     CLIENT_CAPABILITIES_KEY,
     LEVELS,
@@ -36,14 +35,13 @@ from axolotl_core.protocol.messages import (
     Head,
     RequestMeta,
 )
-from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
+from axolotl_core.protocol.versions import STATELESS_REVISIONS
 from axolotl_core.protocol.wire import encode
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.asking import AskingInRounds
 from axolotl_server.protocol.connection import MAX_CLIENT_BYTES
-from axolotl_server.protocol.eras.era import IEra, Methods, VisibleTools, success_member
+from axolotl_server.protocol.eras.era import IEra
 from axolotl_server.protocol.request import Request
-from axolotl_server.settings.calls import ProtocolSettings
 
 _PREFIX: Final = b"=?base64?"
 _SUFFIX: Final = b"?="
@@ -160,32 +158,6 @@ class StatelessEra(IEra):
 
     asking: AskingInRounds
 
-    def __init__(
-        self,
-        revision: Revision,
-        methods: Methods,
-        settings: ProtocolSettings,
-        asking: AskingInRounds,
-        visible_tools: VisibleTools,
-        *,
-        notifications: Methods,
-        identity: Implementation,
-        list_hint: CacheHint,
-    ) -> None:
-        self.revision = revision
-        self.methods = methods
-        self.notifications = notifications
-        self.settings = settings
-        self.asking = asking
-        self.visible_tools = visible_tools
-        self._identity = identity
-        server_info = encode({SERVER_INFO_KEY: identity})
-        self.tail = b',"resultType":"complete","_meta":%b}' % server_info
-        self.success = success_member(settings)
-        self.tool_tail = self.success + self.tail
-        self.list_tail = self.cacheable_tail(list_hint)
-        self._questions_tail = b',"resultType":"input_required","_meta":%b}' % server_info
-
     def admit(self, request: Request) -> None:
         """Make the checks in the order of the protocol: envelope, headers, version."""
         head = request.head
@@ -206,8 +178,8 @@ class StatelessEra(IEra):
         if meta.log_level is not UNSET and meta.log_level not in LEVELS and head.method in self.methods:
             raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
 
-    def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        return b',"resultType":"complete","_meta":%b}' % encode({**meta, SERVER_INFO_KEY: self._identity})
+    def tail_with_meta(self, meta: Mapping[str, Any] | None) -> bytes:
+        return b',"resultType":"complete","_meta":%b}' % encode({**(meta or {}), SERVER_INFO_KEY: self.identity})
 
     def cacheable_tail(self, hint: CacheHint) -> bytes:
         return b',"ttlMs":%d,"cacheScope":"%b"%b' % (round(hint.ttl_seconds * 1000), hint.scope.encode(), self.tail)
@@ -216,7 +188,8 @@ class StatelessEra(IEra):
         self.asking.open(request, call)
 
     def input_required(self, request: Request, call: Call) -> bytes:
-        return self.asking.result(request, call) + self._questions_tail
+        questions = self.asking.result(request, call)
+        return b'%b,"resultType":"input_required","_meta":%b}' % (questions, encode({SERVER_INFO_KEY: self.identity}))
 
     def code_of(self, error: ProtocolError) -> int:
         # An unknown feature is a wrong parameter here: an unknown method would mean HTTP 404.
