@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import isroutine
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.context import Context
 from axolotl_core.features.spec import FeatureSpec
@@ -29,6 +31,21 @@ class IOverseer(Protocol):
         ...
 
 
+class Leftover(msgspec.Struct, eq=False):
+    """Code that outlives its call, such as threads; used in the loop only."""
+
+    running: int = 0
+    """How many pieces of code run: a layer may have given up waiting for a thread more than once."""
+    on_end: list[Callable[[], object]] = msgspec.field(default_factory=list)
+    """What to call when all of it has ended."""
+
+    def end(self) -> None:
+        """Note that a piece of code has ended; after the last one, call the callbacks."""
+        self.running -= 1
+        while not self.running and self.on_end:
+            self.on_end.pop(0)()
+
+
 class Call(Context, eq=False, kw_only=True):
     """A call as layers see it: the context, and state that only the framework needs."""
 
@@ -37,9 +54,8 @@ class Call(Context, eq=False, kw_only=True):
     task: ITask
     overseer: IOverseer | None = None
     arguments: Any = None
-    lingers: "Callable[[Callable[[], object]], object] | None" = None
-    """Set if the code keeps running after the call has ended, for example in a thread that cannot be stopped. Takes a
-    callback that is called when the code has ended. Layers that count running code wait for it."""
+    leftover: Leftover | None = None
+    """The code that runs on although the call has ended, for example in a thread that cannot be stopped."""
     reference: str | None = None
     """Identifies the call in the log, in its audit record and in a reply that hides an error."""
     failure: BaseException | None = None
@@ -50,7 +66,7 @@ class Call(Context, eq=False, kw_only=True):
     """Extends the deadline, if progress does that."""
     queued_seconds: float = 0.0
     """How long the call waited in a queue."""
-    _on_abandon: "list[Callable[[], object]] | None" = None
+    _on_abandon: tuple[Callable[[], object], ...] = ()
 
     def stop(self, reason: CancelReason) -> None:
         """Stop the call, unless it was stopped already."""
@@ -78,19 +94,26 @@ class Call(Context, eq=False, kw_only=True):
         A layer that must do something before the reply, such as writing a record, does it here, because the code that
         it awaits may never return.
         """
-        if self._on_abandon is None:
-            self._on_abandon = [callback]
-        else:
-            self._on_abandon.append(callback)
+        self._on_abandon = (callback, *self._on_abandon)
 
     def abandon(self) -> None:
         """Abandon the code, and run the callbacks of the layers, the innermost first."""
         self.abandoned = True
-        for callback in reversed(self._on_abandon or ()):
+        for callback in self._on_abandon:
             try:
                 callback()
             except Exception:
                 _log.exception("a layer failed to handle an abandoned call")
+
+    def when_code_ended(self, act: Callable[[], object]) -> None:
+        """Call a function as soon as no code of the call runs: at once, unless some of it outlives the call.
+
+        A layer that holds something while code runs, such as a slot, gives it back with this.
+        """
+        if self.leftover is None or not self.leftover.running:
+            act()
+        else:
+            self.leftover.on_end.append(act)
 
 
 Invoke: TypeAlias = Callable[[Call], Awaitable[Any]]

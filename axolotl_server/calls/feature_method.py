@@ -6,7 +6,6 @@ import logging
 from abc import ABC, abstractmethod
 from asyncio import current_task
 from collections import Counter
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -113,8 +112,8 @@ class InFlight(dict[Call, int]):
             if not self._by_share[share]:
                 del self._by_share[share]
         if call.abandoned:
-            forget = partial(self.zombies.remove, call)
-            forget() if call.lingers is None else call.lingers(forget)
+            assert call.leftover is not None
+            call.leftover.end()
         self._remove(call, connection)
 
     def abandon(self, call: Call, connection: Connection | None) -> None:

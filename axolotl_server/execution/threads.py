@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import Call, Invoke
+from axolotl_core.layers import Call, Invoke, Leftover
 
 PER_TOOL: Final = 40
 """The maximum number of threads for one tool, or for all tools of a `pool`. Beyond it, calls wait."""
@@ -23,33 +24,26 @@ class Zombies:
     """Answered calls whose code is still running: coroutines that swallow their cancellation, and threads."""
 
     def __init__(self) -> None:
-        self._running: dict[Call, int] = {}
-        """How often each was counted: a layer may have given up waiting more than once."""
+        self._calls: set[Call] = set()
         self.total = 0
         """How many there were since startup."""
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self._calls)
 
-    def add(self, call: Call) -> None:
-        """Count a call whose code is still running."""
-        self._running[call] = self._running.get(call, 0) + 1
-        if self._running[call] == 1:
+    def add(self, call: Call) -> Leftover:
+        """Count a call whose code runs on, and return what must be told when this code has ended."""
+        leftover = call.leftover = call.leftover or Leftover()
+        leftover.running += 1
+        if call not in self._calls:
             self.total += 1
-
-    def remove(self, call: Call) -> None:
-        """Stop counting a call whose code has ended; called as often as it was added."""
-        if call in self._running:
-            self._running[call] -= 1
-            if not self._running[call]:
-                del self._running[call]
+            self._calls.add(call)
+            leftover.on_end.append(partial(self._calls.discard, call))
+        return leftover
 
     def by_name(self) -> dict[str, int]:
         """Return the number of zombies per feature."""
-        counts: dict[str, int] = {}
-        for call in tuple(self._running):
-            counts[call.spec.name] = counts.get(call.spec.name, 0) + 1
-        return counts
+        return Counter(call.spec.name for call in tuple(self._calls))
 
 
 class _Raised(NamedTuple):
@@ -140,7 +134,13 @@ class ThreadRunner:
                 if working.cancel() or working.done():
                     threads.release(share)
                 else:
-                    self._add_zombie(call, working)(partial(threads.release, share))
+                    leftover, loop = self._zombies.add(call), asyncio.get_running_loop()
+
+                    def end() -> None:
+                        threads.release(share)
+                        leftover.end()
+
+                    working.add_done_callback(lambda _: in_loop(loop, end))
                 raise
             threads.release(share)
             if isinstance(outcome, _Raised):
@@ -169,19 +169,6 @@ class ThreadRunner:
             if share is None:
                 share = self._shares[key] = asyncio.Semaphore(self._per_tool)
             return share
-
-    def _add_zombie(self, call: Call, working: Future[Any]) -> Callable[[Callable[[], object]], None]:
-        """Count a thread that runs on, and return a function that registers a callback for its end."""
-        loop = asyncio.get_running_loop()
-        self._zombies.add(call)
-
-        def when_done(act: Callable[[], object]) -> None:
-            working.add_done_callback(lambda _: in_loop(loop, act))
-
-        before = call.lingers  # an earlier thread of the same call, if a layer has retried it
-        call.lingers = when_done if before is None else lambda act: before(partial(when_done, act))
-        when_done(partial(self._zombies.remove, call))
-        return when_done
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:

@@ -66,14 +66,7 @@ class Bulkhead:
             self._give_up(turn, waiting)
             raise
 
-    def leave(self, call: Call) -> None:
-        """Give a slot back when the code of the call has ended."""
-        if call.lingers is None:
-            self._release()
-        else:
-            call.lingers(self._release)
-
-    def _release(self) -> None:
+    def release(self) -> None:
         """Give the slot to the call that has waited longest."""
         for waiting in (self._waiting, self._waiting_runs):
             while waiting:
@@ -86,7 +79,7 @@ class Bulkhead:
     def _give_up(self, turn: "asyncio.Future[None]", waiting: "deque[asyncio.Future[None]]") -> None:
         """Remove a waiting call; if it was given a slot at the same moment, give the slot back."""
         if turn.done() and not turn.cancelled():
-            self._release()
+            self.release()
         elif turn in waiting:
             waiting.remove(turn)
 
@@ -168,6 +161,6 @@ def _within(bulkhead: Bulkhead, call_next: Invoke, wait: Callable[[Bulkhead, Cal
         try:
             return await call_next(call)
         finally:
-            bulkhead.leave(call)
+            call.when_code_ended(bulkhead.release)
 
     return admitted

@@ -38,10 +38,7 @@ class LicenseLayer(ILayer):
             try:
                 return await call_next(call)
             finally:
-                if call.lingers is None:
-                    self._give_back()
-                else:
-                    call.lingers(self._give_back)
+                call.when_code_ended(self._give_back)
 
         return licensed
 

@@ -19,7 +19,7 @@ PACKAGES: Final = "axolotl_*"
 FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli", "axolotl_testing")
 REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/protocol/eras/")
 
-BUDGET: Final = {"axolotl_core": 9_000, "axolotl_server": 34_500, "axolotl_cli": 8_200, "axolotl_testing": 1_300}
+BUDGET: Final = {"axolotl_core": 9_020, "axolotl_server": 34_480, "axolotl_cli": 8_200, "axolotl_testing": 1_300}
 """The most lines of each package. To raise one, say in `docs/internals/design.md` what users get for it."""
 
 LIBRARIES: Final = {

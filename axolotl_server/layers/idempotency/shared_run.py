@@ -201,10 +201,9 @@ class SharedRun:
 
     async def code_ended(self) -> None:
         """Wait until code that outlives the run, for example in a thread, has ended too."""
-        if self.call.lingers is not None:
-            ended = asyncio.Event()
-            self.call.lingers(ended.set)
-            await ended.wait()
+        ended = asyncio.Event()
+        self.call.when_code_ended(ended.set)
+        await ended.wait()
 
     async def _wait(self, call: Call) -> SharedOutcome:
         self._caller.waiting[call] = None
@@ -229,7 +228,11 @@ class SharedRun:
         else:
             call.when_abandoned(self._abandon)
         await asyncio.shield(self._ended)
-        call.lingers = self.call.lingers
+        if call.leftover is None:
+            call.leftover = self.call.leftover
+        else:  # the call was abandoned meanwhile
+            call.leftover.running += 1
+            self.call.when_code_ended(call.leftover.end)
 
     def _abandon(self) -> None:
         self.call.abandon()

@@ -218,8 +218,12 @@ async def test_every_thread_of_a_call_keeps_its_place() -> None:
     ends = [threading.Event(), threading.Event()]
     begun = iter(ends)
 
+    calls: list[Call] = []
+
     @tool(max_concurrency=1)
-    def block() -> None:
+    def block(context: Context) -> None:
+        assert isinstance(context, Call)
+        calls.append(context)
         next(begun).wait(LONG)
 
     container = container_of(block, layers=[ImpatientLayer()])
@@ -230,7 +234,7 @@ async def test_every_thread_of_a_call_keeps_its_place() -> None:
             assert (await client.call("block")).text == "given up"
             assert (bulkhead.running, len(zombies)) == (1, 1)
             ends[first].set()
-            await until(lambda: [*zombies._running.values()] == [1])
+            await until(lambda: calls[-1].leftover is not None and calls[-1].leftover.running == 1)
             assert (bulkhead.running, len(zombies)) == (1, 1)
             ends[last].set()
             await until(lambda: (bulkhead.running, len(zombies)) == (0, 0))

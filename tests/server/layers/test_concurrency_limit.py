@@ -136,12 +136,12 @@ async def test_the_slot_of_a_canceled_call_goes_to_the_next() -> None:
     bulkhead.running = 1
     first, second = asyncio.ensure_future(bulkhead.wait()), asyncio.ensure_future(bulkhead.wait())
     await until(lambda: bulkhead.waiting == 2)
-    bulkhead.leave(_ended())
+    bulkhead.release()
     first.cancel()
     await second
     with pytest.raises(asyncio.CancelledError):
         await first
-    bulkhead.leave(_ended())
+    bulkhead.release()
     assert (bulkhead.running, bulkhead.waiting) == (0, 0)
 
 
@@ -168,7 +168,7 @@ async def test_a_place_and_the_end_of_patience_at_once(seed: int) -> None:
             await asyncio.sleep(chance.choice([0, patience * chance.uniform(0.5, 1.5)]))
             served += 1
         finally:
-            bulkhead.leave(_ended())
+            bulkhead.release()
 
     visits = []
     for _ in range(300):
@@ -248,11 +248,6 @@ async def outside() -> str:
     return "out"
 
 
-def _ended() -> Any:
-    """Return a call whose code has ended."""
-    return type("Ended", (), {"lingers": None})()
-
-
 async def test_calls_come_before_runs_of_tasks() -> None:
     """A slot goes to a call that waits only for a while, then to the runs of tasks in their order."""
     bulkhead = Bulkhead("it", 1, 1, LONG)
@@ -262,14 +257,14 @@ async def test_calls_come_before_runs_of_tasks() -> None:
     async def wait(name: str, turn: Awaitable[None]) -> None:
         await turn
         turns.append(name)
-        bulkhead.leave(_ended())
+        bulkhead.release()
 
     names = {"one": bulkhead.wait_patiently, "two": bulkhead.wait_patiently, "call": bulkhead.wait}
     waiting = [asyncio.ensure_future(wait(name, begin())) for name, begin in names.items()]
     await until(lambda: bulkhead.waiting == len(names))
     with pytest.raises(Overloaded):
         await bulkhead.wait()
-    bulkhead.leave(_ended())
+    bulkhead.release()
     await asyncio.gather(*waiting)
     assert turns == ["call", "one", "two"]
     assert bulkhead.running == 0
