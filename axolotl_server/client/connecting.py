@@ -21,7 +21,7 @@ from axolotl_server.client.process_channel import open_process_channel
 from axolotl_server.client.requests import Requests
 from axolotl_server.client.stateless_requests import StatelessRequests
 from axolotl_server.host import ServerHost
-from axolotl_server.settings.origins import combine
+from axolotl_server.settings.origins import combine, nest
 from axolotl_server.settings.settings_file import read_settings_file, split_settings
 
 _FINAL_STATUSES: Final = frozenset({401, 403, 429, *range(300, 400), *range(500, 600)})
@@ -50,7 +50,7 @@ async def connect(
     is_file = isinstance(settings, str | Path)
     read = read_settings_file(Path(settings)) if isinstance(settings, str | Path) else split_settings(settings or {})
     chosen = read.select(profile).without("audit", "telemetry") if is_file else read.select(profile)
-    flags, file = (None, chosen) if is_file else (combine(chosen.sources).values, None)
+    flags, file = (None, chosen) if is_file else (nest(combine(chosen.sources)), None)
     names = toolsets or chosen.toolset_names
     async with ServerHost(container, flags=flags, file=file, toolsets=names, environment={}) as host:
         await host.begin_tasks()

@@ -20,7 +20,7 @@ from axolotl_server.http.app import HttpApp
 from axolotl_server.http.asgi import HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
 from axolotl_server.http.assembly import is_authenticated, make_app
 from axolotl_server.settings.loading import load_settings
-from axolotl_server.settings.origins import combine
+from axolotl_server.settings.origins import combine, nest
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file, split_settings
 
@@ -251,7 +251,7 @@ def path_below_root(scope: Scope) -> str:
 def _read(settings: Mapping[str, Any] | str | Path | None, profile: str | None) -> tuple[Any, FileSettings | None]:
     """Read settings: a mapping, the file at a path, or that of the project. Environment variables come on top."""
     if isinstance(settings, Mapping):
-        return combine(split_settings(settings).select(profile).sources).values, None
+        return nest(combine(split_settings(settings).select(profile).sources)), None
     file = find_file(Path.cwd()) if settings is None else read_settings_file(Path(settings))
     return None, file.select(profile)
 

@@ -1,17 +1,28 @@
 """Settings from environment variables and `.env` files: `AXOLOTL_HTTP__PORT` is `http.port`."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from io import StringIO
+from json import JSONDecodeError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from pydantic import BaseModel
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
-from axolotl_server.settings.origins import Locate, Origin, SecretValues, Source, SourceValues, combine, file_name
+from axolotl_server.settings.origins import (
+    FlatValues,
+    Locate,
+    Origin,
+    SecretValues,
+    Source,
+    combine,
+    file_name,
+    flatten,
+)
 from axolotl_server.settings.secret_files import UnreadableFile, read_small
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_shape import (
@@ -87,21 +98,28 @@ _DELIMITER: Final = "__"
 _TOOLSETS: Final = "AXOLOTL_TOOLSETS"
 """Names the tool sets to serve. It is not the section of that name."""
 
-Where: TypeAlias = Callable[[str], Origin]
-"""Finds the place of a variable."""
 
-
-def read_variables(variables: Mapping[str, str], where: Where, findings: list[str]) -> SourceValues:
+def read_variables(variables: Mapping[str, str], where: Callable[[str], Origin], findings: list[str]) -> FlatValues:
     """Read settings from variables; the variable of a single setting wins over one with a whole section as JSON."""
     settings = {name: keys for name in variables if name.upper() != _TOOLSETS and (keys := _setting_of(name))}
     sources = []
     for name, keys in sorted(settings.items(), key=lambda setting: len(setting[1])):
+        origin = where(name)
+        *above, last = keys
         try:
-            sources.append(SourceValues(_table(keys, variables[name]), _always(where(name))))
+            value = json.loads(variables[name]) if _is_json(keys, variables[name]) else variables[name]
         except ValueError as error:
-            findings.append(_unreadable(error, name, where(name)))
-    combined = combine(sources)
-    return SourceValues(combined.values, combined.origin_of)
+            place = f"; the mistake is at character {error.pos + 1}" if isinstance(error, JSONDecodeError) else ""
+            findings.append(
+                f'{name} cannot be read: write lists and tables as JSON, for example ["a", "b"]{place} ({origin})'
+            )
+            continue
+        sources.append(flatten({last: value}, _always(origin), tuple(above)))
+    return combine(sources)
+
+
+def _always(origin: Origin) -> Locate:
+    return lambda keys: origin
 
 
 def unknown_variables(variables: Iterable[str], others: Iterable[str] = ()) -> Iterator[str]:
@@ -109,21 +127,8 @@ def unknown_variables(variables: Iterable[str], others: Iterable[str] = ()) -> I
     known = [name.upper() for name in others]
     for name in filter(_is_ours, variables):
         if name.upper() not in known and not _setting_of(name):
-            near = _with_delimiter(name.upper()) or _nearest(name.upper(), known)
+            near = _nearest(name.upper(), known)
             yield f"The variable {name} is unknown and ignored" + (f"; did you mean {near}?" if near else "")
-
-
-def _with_delimiter(name: str) -> str | None:
-    """Find the setting whose variable has two underscores where this one has one."""
-    for position in (at for at in range(len(_PREFIX), len(name)) if name[at] == "_"):
-        candidate = f"{name[:position]}{_DELIMITER}{name[position + 1 :]}"
-        keys = _setting_of(candidate)
-        annotation: Any = ServerSettings
-        for key in keys:
-            annotation = None if annotation is None else below(annotation, key)
-        if keys and annotation is not None:
-            return candidate
-    return None
 
 
 def _is_ours(text: str) -> bool:
@@ -131,41 +136,21 @@ def _is_ours(text: str) -> bool:
     return text.upper().startswith(_PREFIX)
 
 
-def _setting_of(name: str) -> list[str]:
+def _setting_of(name: str) -> tuple[str, ...]:
     """Split the name of a variable into keys; there are none if it does not name a setting."""
     section, *keys = name[len(_PREFIX) :].lower().split(_DELIMITER) if _is_ours(name) else [""]
     annotation = below(ServerSettings, section)
-    return [section, *keys] if annotation is not None and (not keys or is_table(annotation)) else []
+    return (section, *keys) if annotation is not None and (not keys or is_table(annotation)) else ()
 
 
-def _table(keys: list[str], text: str) -> dict[str, Any]:
-    """Write a variable as tables; raises ValueError if it has to be JSON and is not."""
-    value: Any = json.loads(text) if _is_json(keys, text) else text
-    for key in reversed(keys):
-        value = {key: value}
-    return dict(value)
-
-
-def _is_json(keys: list[str], text: str) -> bool:
-    table: Any = ServerSettings
-    *parents, last = keys
-    for key in parents:
-        table = below(table, key)
-    annotation = below(table, last)
+def _is_json(keys: Sequence[str], text: str) -> bool:
+    table = reduce(below, keys[:-1], ServerSettings)
+    annotation = below(table, keys[-1])
     if text == "null":
         return is_nullable(annotation)
     # What looks like the name of a tool may be a misspelled setting, which is text.
-    may_be_misspelled = last not in fields_of(table) and not text.lstrip().startswith("{")
+    may_be_misspelled = keys[-1] not in fields_of(table) and not text.lstrip().startswith("{")
     return is_list(annotation) or (is_table(annotation) and not may_be_misspelled)
-
-
-def _always(origin: Origin) -> Locate:
-    return lambda keys: origin
-
-
-def _unreadable(error: ValueError, name: str, origin: Origin) -> str:
-    place = f"; the mistake is at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-    return f'{name} cannot be read: write lists and tables as JSON, for example ["a", "b"]{place} ({origin})'
 
 
 def _nearest(name: str, others: Iterable[str]) -> str | None:

@@ -1,29 +1,36 @@
 """Loading of settings from all sources."""
 
 import os
-from collections.abc import Iterator, Mapping
-from functools import lru_cache, partial
-from typing import Any, Final
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final, get_type_hints
 
-from pydantic import BaseModel, ValidationError, create_model
+import msgspec
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.environment import read_variables
 from axolotl_server.settings.origins import (
     CONTAINER,
-    CombinedValues,
+    DEFAULT,
+    FlatValues,
     Keys,
     Origin,
     SecretValues,
     Source,
-    SourceValues,
+    SourcedValue,
     combine,
     dotted,
+    flatten,
+    inside,
+    nest,
+    origin_in,
 )
 from axolotl_server.settings.secret_files import SecretFile, UnreadableFile, find_secret_files
-from axolotl_server.settings.section import Section
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings
+from axolotl_server.settings.settings_shape import is_model
 
 _FLAGS: Final[Mapping[Keys, str]] = {
     ("http", "host"): "--host",
@@ -35,22 +42,22 @@ _FLAGS: Final[Mapping[Keys, str]] = {
 """The flags of the command line. Code can pass any other setting the same way."""
 
 
-_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
-    name: one.annotation
-    for name, one in ServerSettings.model_fields.items()
-    if isinstance(one.annotation, type) and issubclass(one.annotation, BaseModel)
-}
+_TYPES: Final[Mapping[str, Any]] = get_type_hints(ServerSettings, include_extras=True)
 
 
 class LoadedSettings(SecretValues, frozen=True):
     """The effective settings, each with its origin."""
 
     settings: ServerSettings
-    _combined: CombinedValues
+    _values: FlatValues
 
     def origin_of(self, keys: Keys) -> Origin:
-        """Find the origin of a setting."""
-        return self._combined.origin_of(keys)
+        """Find the origin of a setting; for a table, in the source of its first value."""
+        found = origin_in(self._values, keys)
+        if found is not None:
+            return found
+        first = next((self._values[one] for one in inside(self._values, keys)), None)
+        return DEFAULT if first is None else first.locate(first.written[: len(keys)])
 
 
 def load_settings(
@@ -79,82 +86,67 @@ def load_with_origins(
     environment = os.environ if environment is None else environment
     file = file or FileSettings()
     findings: list[str] = []
-    sources = [
-        SourceValues(container or {}, lambda keys: CONTAINER),
-        *file.sources,
-        *_variables(file, environment, findings),
-        SourceValues(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))),
-    ]
-    combined = combine(find_secret_files(_fold_tool_names(source), ServerSettings, findings) for source in sources)
-    return _validate(combined, findings)
-
-
-def _variables(file: FileSettings, environment: Mapping[str, str], findings: list[str]) -> Iterator[SourceValues]:
-    """Read variables; those of the environment win over those of the file."""
+    sources = [flatten(container or {}, lambda keys: CONTAINER), *file.sources]
     if file.env_file is not None:
-        yield read_variables(file.env_file.variables, file.env_file.locate, findings)
-    yield read_variables(environment, partial(Origin, Source.ENVIRONMENT), findings)
+        sources.append(read_variables(file.env_file.variables, file.env_file.locate, findings))
+    sources.append(read_variables(environment, partial(Origin, Source.ENVIRONMENT), findings))
+    sources.append(flatten(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))))
+    folded = (_fold_tool_names(source) for source in sources)
+    combined = combine(find_secret_files(source, ServerSettings, findings) for source in folded)
+    return LoadedSettings(_validate(combined, findings), combined)
 
 
-def _fold_tool_names(source: SourceValues) -> SourceValues:
+def _fold_tool_names(source: FlatValues) -> FlatValues:
     """Fold the case of tool names: environment variables have none, and all sources must name the same tool."""
-    tools = source.values.get("tools")
-    if not isinstance(tools, Mapping):
-        return source
-    folded = {name.casefold(): overrides for name, overrides in tools.items()}
-    renamed: dict[Keys, Keys] = {("tools", name.casefold()): ("tools", name) for name in tools}
-    return SourceValues({**source.values, "tools": folded}, source.locate, renamed)
+    folded: FlatValues = {}
+    for keys, sourced in source.items():
+        names = [str(key).casefold() for key in keys[1:2]] if keys[0] == "tools" else keys[1:2]
+        folded[keys[0], *names, *keys[2:]] = sourced
+    return folded
 
 
-def _validate(combined: CombinedValues, findings: list[str]) -> LoadedSettings:
+def _validate(combined: FlatValues, findings: list[str]) -> ServerSettings:
     """Validate everything, even if there are findings already, to report all mistakes at once."""
     unread: dict[Keys, str] = {}
+    values = nest({keys: _read_secrets(keys, sourced, unread) for keys, sourced in combined.items()})
+    sections: dict[str, Any] = {}
+    mistakes: list[ErrorDetails] = []
+    for name, value in values.items():  # only what is set, because each validator takes time to build
+        kind = _TYPES.get(name)
+        if kind is None:
+            mistakes.append({"type": "extra_forbidden", "loc": (name,), "msg": "", "input": value})
+            continue
+        validate = kind.model_validate if is_model(kind) else TypeAdapter(kind).validate_python
+        try:
+            sections[name] = validate(value)
+        except ValidationError as error:
+            mistakes += [{**mistake, "loc": (name, *mistake["loc"])} for mistake in error.errors(include_url=False)]
+    settings = ServerSettings.model_construct(**sections)
     try:
-        values = _read_secrets(combined.values, (), combined, unread)
-        settings = _validate_set(values) or _validate_all(values)
-    except ValidationError as error:
+        if not mistakes:
+            settings.check_sections()
+    except ValueError as error:
+        mistakes.append({"type": "value_error", "loc": (), "msg": str(error), "input": None})
+    found = [*findings, *unread.values()]
+    if mistakes:
         from axolotl_server.settings.mistakes import describe
 
-        mistakes = describe(error, combined, unread)
-        raise ConfigurationError(*findings, *unread.values(), *mistakes) from None
-    if findings or unread:
-        raise ConfigurationError(*findings, *unread.values())
-    return LoadedSettings(settings, combined)
+        found += describe(mistakes, combined, unread)
+    if found:
+        raise ConfigurationError(*found)
+    return settings
 
 
-def _validate_set(values: Mapping[str, Any]) -> ServerSettings | None:
-    """Validate only what is set, because each validator takes time to build; return None if something is wrong."""
-    unset: dict[str, Any] = {name: of.model_construct() for name, of in _SECTIONS.items() if name not in values}
-    try:
-        validated = dict(_model_of(*values).model_validate(values)) if values else {}
-        return ServerSettings.model_construct(**unset, **validated).check_sections()
-    except ValueError:
-        return None
-
-
-@lru_cache(maxsize=4)
-def _model_of(*names: str) -> type[BaseModel]:
-    """Make a model with some of the settings. It knows no others, so an unknown name is an error here too."""
-    known = {name: ServerSettings.model_fields[name] for name in names if name in ServerSettings.model_fields}
-    fields: dict[str, Any] = {name: (field.annotation, field) for name, field in known.items()}
-    return create_model("ServerSettings", __base__=Section, **fields)
-
-
-def _validate_all(values: Mapping[str, Any]) -> ServerSettings:
-    """Validate all sections: pydantic lists every error, with its place."""
-    return ServerSettings.model_validate({**{name: {} for name in _SECTIONS}, **values})
-
-
-def _read_secrets(value: Any, keys: Keys, combined: CombinedValues, unread: dict[Keys, str]) -> Any:
-    """Copy values, with the content of each secret file in its place."""
-    match value:
-        case dict():
-            return {key: _read_secrets(inner, (*keys, key), combined, unread) for key, inner in value.items()}
-        case list():
-            return [_read_secrets(inner, (*keys, index), combined, unread) for index, inner in enumerate(value)]
-        case SecretFile():
+def _read_secrets(keys: Keys, sourced: SourcedValue, unread: dict[Keys, str]) -> SourcedValue:
+    """Put the content of each secret file in its place."""
+    is_list = isinstance(sourced.value, list)
+    items = list(sourced.value) if is_list else [sourced.value]
+    for index, file in enumerate(items):
+        if isinstance(file, SecretFile):
+            within = (index,) if is_list else ()
             try:
-                return value.read()
+                items[index] = file.read()
             except UnreadableFile as error:
-                unread[keys] = f"Setting {dotted(value.keys)}: {error} ({combined.origin_of(keys)})"
-    return value
+                origin = sourced.locate((*sourced.written, *within))
+                unread[*keys, *within] = f"Setting {dotted(sourced.written)}: {error} ({origin})"
+    return msgspec.structs.replace(sourced, value=items if is_list else items[0])

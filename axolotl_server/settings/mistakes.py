@@ -1,14 +1,14 @@
-"""Descriptions of wrong settings: the place, the problem and the nearest valid key."""
+"""Descriptions of wrong settings: the place, the problem, and the nearest valid key or what replaces an old one."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from functools import reduce
 from typing import Any, Final
 
-from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from axolotl_core.features.attributes import similar
-from axolotl_server.settings.origins import CombinedValues, Keys, Source, dotted, prefixes
+from axolotl_server.settings.origins import FlatValues, Keys, Source, dotted, inside, origin_in, prefixes
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_shape import below, fields_of, keys_of
 
@@ -19,19 +19,62 @@ _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *(ms|s|sec|secs|seconds?
 _SECONDS_OF: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _NO_TABLE: Final = frozenset({"dict_type", "mapping_type", "model_attributes_type", "model_type"})
 
+_OLD_NAMES: Final = {
+    "all kinds of features are recorded, remove it": "audit.kinds",
+    "its value is fixed now, remove it": """
+        audit.max_rejections_per_minute audit.timeout_seconds auth.clock_skew_seconds auth.fetch_max_bytes
+        auth.jwks_cache_seconds auth.token_cache_size authorization.timeout_seconds console.recent_calls
+        health.cache_seconds http.max_head_bytes http.max_headers http.watch_after_seconds
+        http.write_timeout_seconds idempotency.claim_seconds idempotency.max_record_bytes
+        idempotency.store_timeout_seconds limits.cancel_grace_seconds limits.close_seconds
+        limits.loop_stall_seconds limits.max_json_values limits.max_loop_lag_seconds limits.threads_per_tool
+        protocol.log_level protocol.log_messages_per_second protocol.page_size protocol.progress_per_second
+        protocol.state_ttl_seconds quotas.max_entries quotas.store_retry_seconds
+        quotas.store_timeout_seconds redis.connections sessions.max_events sessions.retry_seconds
+        sessions.store_timeout_seconds stdio.drain_seconds stdio.end_with_parent
+        subscriptions.maximum_per_request subscriptions.maximum_resources telemetry.flush_seconds
+    """,
+    "use audit.jsonl_path": "audit.sqlite_path",
+    "use auth.jwks": "auth.jwks_file auth.jwks_url",
+    "without rules and default nothing is restricted; use authorization.default": "authorization.mode",
+    "it is /livez now, remove it": "health.live_path",
+    "it is /health now, remove it": "health.path",
+    "it is /readyz now, remove it": "health.ready_path",
+    "it is /startupz now, remove it": "health.startup_path",
+    "use http.request_timeout_seconds": "http.body_timeout_seconds http.header_timeout_seconds",
+    "use http.max_buffer_bytes": "http.max_buffered_body_bytes http.max_running_body_bytes http.max_unread_bytes",
+    "use limits.share_per_caller": """
+        http.max_connections_per_address limits.max_inflight_per_principal sessions.maximum_per_principal
+        subscriptions.maximum_per_principal
+    """,
+    "use idempotency.max_bytes": "idempotency.max_entries",
+    "it is /metrics now, remove it": "metrics.path",
+    "the contract is not published any more, remove it": "server.publish_contract",
+    "use sessions.max_total_event_bytes": "sessions.max_event_bytes",
+    'use sessions.resumable = "replies"': "sessions.stream_replies",
+    "set it in the code of the tool": """
+        tools.*.coerce_arguments tools.*.execution tools.*.max_result_bytes tools.*.max_timeout_seconds
+        tools.*.pool tools.*.queue_timeout_seconds toolsets.*.max_result_bytes
+        toolsets.*.max_timeout_seconds toolsets.*.pool toolsets.*.queue_limit
+        toolsets.*.queue_timeout_seconds
+    """,
+    "the case of tool names is always ignored, remove it": "tools.name_matching",
+}
+"""Names that settings had, by what to do instead; `*` stands for the name of a tool or tool set."""
 
-def describe(error: ValidationError, combined: CombinedValues, reported: Iterable[Keys] = ()) -> list[str]:
+ADVICE: Final = {name: advice for advice, names in _OLD_NAMES.items() for name in names.split()}
+
+
+def describe(mistakes: Iterable[ErrorDetails], combined: FlatValues, reported: Collection[Keys] = ()) -> list[str]:
     """Write a finding for every mistake, except in settings that are already reported."""
-    mistakes = error.errors(include_url=False)
-    located = [(_keys(mistake), mistake) for mistake in mistakes]
-    skipped = set(reported)
-    return [_finding(keys, _problem(keys, mistake), combined) for keys, mistake in located if keys not in skipped]
-
-
-def _finding(keys: Keys, problem: str, combined: CombinedValues) -> str:
-    place = f"Setting {dotted(keys)}" if keys else "The settings"
-    origins = _origins(keys, combined)
-    return f"{place}{problem}" + (f" ({origins})" if origins else "")
+    findings = []
+    for mistake in mistakes:
+        keys = _keys(mistake)
+        if keys not in reported:
+            place = f"Setting {dotted(keys)}" if keys else "The settings"
+            origins = _origins(keys, combined)
+            findings.append(f"{place}{_problem(keys, mistake)}" + (f" ({origins})" if origins else ""))
+    return findings
 
 
 def _keys(mistake: ErrorDetails) -> Keys:
@@ -50,7 +93,8 @@ def _keys(mistake: ErrorDetails) -> Keys:
 def _problem(keys: Keys, mistake: ErrorDetails) -> str:
     kind = mistake["type"]
     if kind == _UNKNOWN:
-        return " is unknown" + _hint(keys)
+        is_file = keys[-1] in keys_of(reduce(below, keys[:-1], ServerSettings))
+        return ": must be the path of a file" if is_file else " is unknown" + _hint(keys)
     if kind in _NO_TABLE:
         return ": must be a table" + _hint(keys)
     if kind in _NO_NUMBER and keys and str(keys[-1]).endswith("_seconds"):
@@ -73,40 +117,32 @@ def _how_to_write_seconds(value: object) -> str:
 
 def _hint(keys: Keys) -> str:
     """Say what replaces an old key, or suggest the nearest one, if there is none of that name."""
-    annotation: Any = ServerSettings
-    for key in keys[:-1]:
-        annotation = below(annotation, key)
-    last, fields = str(keys[-1]) if keys else "", fields_of(annotation)
+    fields = fields_of(reduce(below, keys[:-1], ServerSettings))
+    last = str(keys[-1]) if keys else ""
     if not keys or not fields or last in fields:
         return ""
-    from axolotl_server.settings.old_names import advice_about
-
-    advice = advice_about(keys)
+    of_tool = len(keys) == 3 and keys[0] in ("tools", "toolsets")
+    advice = ADVICE.get(dotted((keys[0], "*", last) if of_tool else keys))
     if advice is not None:
         return f"; {advice}"
     if last.removesuffix("_file") in fields:
         return "; only secrets are read from files"
-    near = similar(last, keys_of(annotation))
+    near = similar(last, keys_of(reduce(below, keys[:-1], ServerSettings)))
     return f"; did you mean {near!r}?" if near else ""
 
 
-def _origins(keys: Keys, combined: CombinedValues) -> str:
+def _origins(keys: Keys, combined: FlatValues) -> str:
     """Name the origin of a value, or of every value in the table that has the mistake."""
-    owner = combined.owner_of(keys)
-    if owner is not None:
-        return str(owner.origin_of(keys))
-    table = next((table for table in prefixes(keys) if combined.below(table)), ())
-    owned = combined.below(table) if table or not keys else []
-    distinct = {_origin(leaf, len(table), combined) for leaf in owned}
-    if len(distinct) == 1:
-        return distinct.pop()
-    written = [(combined.owners[leaf].written(leaf), combined.origin_of(leaf)) for leaf in owned[:_MOST_ORIGINS]]
-    shown = [f"{dotted(name)}: {origin}" for name, origin in written]
-    return "; ".join([*shown, "…"] if len(owned) > _MOST_ORIGINS else shown)
-
-
-def _origin(leaf: Keys, depth: int, combined: CombinedValues) -> str:
-    """Name the origin of a value; in a file, the line of its table."""
-    owner = combined.owners[leaf]
-    origin = owner.origin_of(leaf)
-    return str(owner.locate(owner.written(leaf)[:depth]) if origin.source is Source.FILE else origin)
+    found = origin_in(combined, keys)
+    if found is not None:
+        return str(found)
+    table = next((table for table in prefixes(keys) if inside(combined, table)), ())
+    values = [combined[one] for one in inside(combined, table)] if table or not keys else []
+    # In a file, the line of the table counts.
+    places = [
+        one.locate(one.written[: len(table)]) if one.origin.source is Source.FILE else one.origin for one in values
+    ]
+    if len(set(places)) == 1:
+        return str(places[0])
+    shown = [f"{dotted(one.written)}: {one.origin}" for one in values[:_MOST_ORIGINS]]
+    return "; ".join([*shown, "…"] if len(values) > _MOST_ORIGINS else shown)

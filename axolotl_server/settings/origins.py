@@ -1,4 +1,4 @@
-"""Sources of settings, their combination, and the origin of each value."""
+"""Values of settings by their paths, with the place in the source that each comes from, and their combination."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -76,78 +76,72 @@ class SecretValues(msgspec.Struct, frozen=True):
         return f"<{type(self).__name__}>"
 
 
-class SourceValues(SecretValues, frozen=True):
-    """The values of one source."""
+class SourcedValue(SecretValues, frozen=True):
+    """The value of a setting, and where it comes from. A list is one value."""
 
-    values: Mapping[str, Any]
+    value: Any
+    written: Keys
+    """The path as the source writes it, such as `audit.key_file` for `audit.key`."""
     locate: Locate
-    renamed: Mapping[Keys, Keys] = msgspec.field(default_factory=dict)
-    """Settings that the source writes differently, such as `audit.key_file` for `audit.key`."""
 
-    def written(self, keys: Keys) -> Keys:
-        """Return the path of a setting as the source writes it."""
-        for known in prefixes(keys):
-            if known in self.renamed:
-                return (*self.renamed[known], *keys[len(known) :])
-        return keys
-
-    def origin_of(self, keys: Keys) -> Origin:
-        """Find the place of a setting."""
-        return self.locate(self.written(keys))
+    @property
+    def origin(self) -> Origin:
+        """The origin of the value."""
+        return self.locate(self.written)
 
 
-class CombinedValues(SecretValues, frozen=True):
-    """The values of several sources, and the source of each."""
-
-    values: dict[str, Any] = msgspec.field(default_factory=dict)
-    owners: dict[Keys, SourceValues] = msgspec.field(default_factory=dict)
-    """The source that won, for each value. A list is one value."""
-
-    def owner_of(self, keys: Keys) -> SourceValues | None:
-        """Return the source of a value, or of the value that contains it."""
-        return next((self.owners[known] for known in prefixes(keys) if known in self.owners), None)
-
-    def below(self, keys: Keys) -> list[Keys]:
-        """List the values in a table."""
-        return [owned for owned in self.owners if owned[: len(keys)] == keys]
-
-    def origin_of(self, keys: Keys) -> Origin:
-        """Find the origin of a value, or of the first value in a table."""
-        owner = self.owner_of(keys) or next((self.owners[owned] for owned in self.below(keys)), None)
-        return DEFAULT if owner is None else owner.origin_of(keys)
-
-    def set(self, keys: Keys, value: Any, source: SourceValues) -> None:
-        """Replace a value. An empty table adds nothing to another table."""
-        *parents, last = keys
-        table: Any = self.values
-        for depth, key in enumerate(parents, 1):
-            self.owners.pop(keys[:depth], None)
-            if not isinstance(table.get(key), dict):
-                table[key] = {}
-            table = table[key]
-        if isinstance(table.get(last), dict) and table[last]:
-            if value == {}:
-                return
-            for owned in self.below(keys):
-                del self.owners[owned]
-        table[last] = value
-        self.owners[keys] = source
+FlatValues: TypeAlias = dict[Keys, SourcedValue]
+"""Values by path. A table is not a value unless it is empty."""
 
 
-def combine(weakest_first: Iterable[SourceValues]) -> CombinedValues:
+def flatten(table: Mapping[str, Any], locate: Locate, above: Keys = ()) -> FlatValues:
+    """List the values of a source."""
+    values: FlatValues = {}
+    for key, value in table.items():
+        keys = (*above, key)
+        if isinstance(value, Mapping) and value:
+            values |= flatten(value, locate, keys)
+        else:
+            values[keys] = SourcedValue({} if isinstance(value, Mapping) else value, keys, locate)
+    return values
+
+
+def nest(values: FlatValues) -> dict[str, Any]:
+    """Write values as tables."""
+    tables: dict[str, Any] = {}
+    for (*above, last), sourced in values.items():
+        table: Any = tables
+        for key in above:
+            table = table.setdefault(key, {})
+        table[last] = sourced.value
+    return tables
+
+
+def combine(weakest_first: Iterable[FlatValues]) -> FlatValues:
     """Combine sources value by value: the strongest source that sets a value wins."""
-    combined = CombinedValues()
+    combined: FlatValues = {}
+    tables: set[Keys] = set()
     for source in weakest_first:
-        for keys, value in _leaves(source.values):
-            combined.set(keys, value, source)
+        for keys, sourced in source.items():
+            replaced = inside(combined, keys) if keys in tables else []
+            if replaced and sourced.value == {}:
+                continue  # an empty table adds nothing to another table
+            above = tuple(prefixes(keys))[1:]
+            for other in (*above, *replaced):
+                combined.pop(other, None)
+            combined[keys] = sourced
+            tables.update(above)
     return combined
 
 
-def _leaves(table: Mapping[str, Any], keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
-    for key, value in table.items():
-        if not isinstance(value, Mapping):
-            yield (*keys, key), value
-        elif not value:
-            yield (*keys, key), {}  # an empty table is a value: it can be wrong because of what it lacks
-        else:
-            yield from _leaves(value, (*keys, key))
+def inside(values: FlatValues, keys: Keys) -> list[Keys]:
+    """List the values in a table."""
+    return [known for known in values if known[: len(keys)] == keys]
+
+
+def origin_in(values: FlatValues, keys: Keys) -> Origin | None:
+    """Find the origin of a value or of a part of it, such as an item of a list."""
+    for known in prefixes(keys):
+        if known in values:
+            return values[known].locate((*values[known].written, *keys[len(known) :]))
+    return None

@@ -4,15 +4,15 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
+from functools import reduce
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from axolotl_server.settings.origins import Keys, SourceValues, dotted
+from axolotl_server.settings.origins import FlatValues, dotted
 from axolotl_server.settings.settings_shape import SecretForm, below, fields_of, secret_form
 
 
@@ -63,8 +63,6 @@ class SecretFile(msgspec.Struct, frozen=True):
     """A placeholder for a secret until all sources are combined: files that a stronger source overrides stay closed."""
 
     path: str
-    keys: Keys
-    """The setting that names the file."""
 
     def read(self) -> str:
         """Read the secret; raises UnreadableFile with the path in its text."""
@@ -88,64 +86,35 @@ def read_secret(path: str | Path) -> str:
     return secret
 
 
-def find_secret_files(source: SourceValues, annotation: Any, findings: list[str]) -> SourceValues:
+def find_secret_files(source: FlatValues, model: Any, findings: list[str]) -> FlatValues:
     """Replace each `<name>_file` of a source with a SecretFile as `<name>`. Setting both is a finding."""
-    finder = _Finder(source, findings)
-    values = finder.find_in_table(source.values, annotation, ())
-    return msgspec.structs.replace(source, values=values, renamed=finder.renamed)
+    found: FlatValues = {}
+    for keys, sourced in source.items():
+        *table, last = keys
+        fields = fields_of(reduce(below, table, model))
+        name = str(last).removesuffix("_file")
+        form = secret_form(fields[name].annotation) if last not in fields and name in fields else None
+        if form is None:
+            found[keys] = sourced
+            continue
+        files = _files(sourced.value, form)
+        if (*table, name) in source:
+            problem = f"{name} is set too; set only one of them"
+            findings.append(f"Setting {dotted(sourced.written)}: {problem} ({sourced.origin})")
+        elif files is None:
+            found[keys] = sourced  # not a path: an error like an unknown setting
+        else:
+            found[*table, name] = msgspec.structs.replace(sourced, value=files)
+    return found
 
 
-class _Finder:
-    def __init__(self, source: SourceValues, findings: list[str]) -> None:
-        self._source = source
-        self._findings = findings
-        self.renamed = dict(source.renamed)
-
-    def find_in_table(self, table: Mapping[str, Any], annotation: Any, keys: Keys) -> dict[str, Any]:
-        fields = fields_of(annotation)
-        forms = {name: secret_form(field.annotation) for name, field in fields.items()}
-        file_keys = {f"{name}_file": (name, form) for name, form in forms.items() if form}
-        found: dict[str, Any] = {}
-        for key, value in table.items():
-            if key not in file_keys or key in fields:
-                found[key] = self._find_in_value(value, below(annotation, key), (*keys, key))
-                continue
-            name, form = file_keys[key]
-            written = self._source.written((*keys, key))
-            files = _files(value, form, written)
-            if name in table:
-                self._report(written, f"{name} is set too; set only one of them")
-            elif files is None:
-                self._report(written, "must be the path of a file")
-            else:
-                found[name] = files
-                self.renamed[*keys, name] = written
-        return found
-
-    def _find_in_value(self, value: Any, annotation: Any, keys: Keys) -> Any:
-        match value:
-            case Mapping():
-                return self.find_in_table(value, annotation, keys)
-            case list() | tuple():
-                items = enumerate(value)
-                return [self._find_in_value(item, below(annotation, index), (*keys, index)) for index, item in items]
-        return value
-
-    def _report(self, keys: Keys, problem: str) -> None:
-        self._findings.append(f"Setting {dotted(keys)}: {problem} ({self._source.locate(keys)})")
-
-
-def _files(value: Any, form: SecretForm, keys: Keys) -> SecretFile | list[SecretFile] | None:
-    paths = [value] if form == "one" else _listed(value)
-    if not paths or not all(isinstance(path, str | PathLike) and fspath(path) for path in paths):
-        return None
-    files = [SecretFile(fspath(path), keys) for path in paths]
-    return files[0] if form == "one" else files
-
-
-def _listed(value: Any) -> list[Any]:
-    """Read one path or several; a variable has several as JSON."""
-    if isinstance(value, str) and value.startswith("["):
+def _files(value: Any, form: SecretForm) -> SecretFile | list[SecretFile] | None:
+    """Read one path or several, which a variable has as JSON; None if these are no paths."""
+    if form == "many" and isinstance(value, str) and value.startswith("["):
         with suppress(ValueError):
             value = json.loads(value)
-    return list(value) if isinstance(value, list | tuple) else [value]
+    paths = value if form == "many" and isinstance(value, list | tuple) else [value]
+    if not paths or not all(isinstance(path, str | PathLike) and fspath(path) for path in paths):
+        return None
+    files = [SecretFile(fspath(path)) for path in paths]
+    return files[0] if form == "one" else files

@@ -9,7 +9,7 @@ import msgspec
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import did_you_mean
 from axolotl_server.settings.environment import EnvFile
-from axolotl_server.settings.origins import Keys, Origin, SecretValues, Source, SourceValues, file_name
+from axolotl_server.settings.origins import FlatValues, Keys, Origin, SecretValues, Source, file_name, flatten
 from axolotl_server.settings.secret_files import is_trusted
 
 _PROJECT_TABLE = ("tool", "axolotl")
@@ -40,13 +40,13 @@ class FileSettings(SecretValues, frozen=True):
         return tuple(name for name in names if name)
 
     @property
-    def sources(self) -> tuple[SourceValues, ...]:
+    def sources(self) -> tuple[FlatValues, ...]:
         """The values of the file, then those of the selected profile."""
-        base = SourceValues(self.values, self.locate)
+        base = flatten(self.values, self.locate)
         if self.profile is None:
             return (base,)
         own = {key: value for key, value in self.profiles[self.profile].items() if key not in _OWN_KEYS}
-        return base, SourceValues(own, self._locate_in_profile)
+        return base, flatten(own, self._locate_in_profile)
 
     def select(self, profile: str | None) -> "FileSettings":
         """Select a profile, with its target and tool sets; raises a ConfigurationError if it does not exist."""

@@ -16,7 +16,7 @@ _LISTS = (list, tuple, set, frozenset, Sequence, Iterable)
 def below(annotation: Any, key: str | int) -> Any:
     """Return the type of the value at a key of a table or an index of a list; None if there cannot be one."""
     for one in _alternatives(annotation):
-        if _is_model(one):
+        if is_model(one):
             field = one.model_fields.get(key)
             found = _extra(one) if field is None else field.annotation
         elif isinstance(key, int):
@@ -30,7 +30,7 @@ def below(annotation: Any, key: str | int) -> Any:
 
 def fields_of(annotation: Any) -> dict[str, FieldInfo]:
     """Return the fields of a table; none if users choose all of its keys."""
-    models = [one for one in _alternatives(annotation) if _is_model(one)]
+    models = [one for one in _alternatives(annotation) if is_model(one)]
     return {name: field for model in models for name, field in model.model_fields.items()}
 
 
@@ -54,7 +54,7 @@ def secret_form(annotation: Any) -> SecretForm | None:
 
 def is_table(annotation: Any) -> bool:
     """Tell whether a setting is a table."""
-    return any(_is_model(one) or get_origin(one) in _TABLES for one in _alternatives(annotation))
+    return any(is_model(one) or get_origin(one) in _TABLES for one in _alternatives(annotation))
 
 
 def is_list(annotation: Any) -> bool:
@@ -70,7 +70,7 @@ def is_nullable(annotation: Any) -> bool:
 def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
     """List the models in a type, including those of its items and values."""
     for one in _alternatives(annotation):
-        if _is_model(one):
+        if is_model(one):
             yield one
         for inner in (_argument(one, _TABLES, -1), _argument(one, _LISTS, 0)):
             if inner is not None:
@@ -88,7 +88,8 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _is_model(annotation: Any) -> bool:
+def is_model(annotation: Any) -> bool:
+    """Tell whether a type is a table with fixed keys."""
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 

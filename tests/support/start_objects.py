@@ -15,10 +15,9 @@ def _objects() -> dict[str, object]:
     return {
         "dataclasses": [one.__name__ for one in own if "__dataclass_fields__" in vars(one)],
         "validated": [
-            f"{one.__name__}.{field}"
+            one.__name__
             for one in own
-            if vars(one).get("__pydantic_complete__")
-            for field in one.model_fields
+            if one.__module__.startswith("axolotl_server.settings") and vars(one).get("__pydantic_complete__")
         ],
     }
 

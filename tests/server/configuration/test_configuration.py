@@ -10,7 +10,7 @@ import pytest
 from axolotl_core import ConfigurationError
 from axolotl_server.settings.calls import ToolOverrides
 from axolotl_server.settings.loading import load_settings, load_with_origins
-from axolotl_server.settings.old_names import ADVICE
+from axolotl_server.settings.mistakes import ADVICE
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings, find_file
 from tests.support.docs.settings_reference import all_settings

@@ -14,7 +14,7 @@ from axolotl_core import ConfigurationError
 from axolotl_server.settings.effective import MASK, effective_values, masked
 from axolotl_server.settings.environment import EnvFile
 from axolotl_server.settings.loading import LoadedSettings, load_settings, load_with_origins
-from axolotl_server.settings.origins import SourceValues
+from axolotl_server.settings.origins import flatten
 from axolotl_server.settings.secret_files import SecretFile, UnreadableFile, find_secret_files, read_secret
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings
@@ -202,7 +202,6 @@ class Section(BaseModel):
 
     one: SecretStr | None = None
     many: tuple[SecretStr, ...] = ()
-    listed: list[Key] = []
     named: dict[str, Key] = {}
     nested: Key | None = None
     plain_file: str = ""
@@ -210,29 +209,21 @@ class Section(BaseModel):
 
 
 def test_secrets_are_found_wherever_they_are(secret: str) -> None:
-    """Every secret of a model has a `_file` setting, also in lists and tables, and nothing else has one."""
+    """Every secret of a model has a `_file` setting, also in tables, and nothing else has one."""
     table = {"secret_file": secret}
-    said = {
-        "one_file": secret,
-        "many_file": [secret],
-        "listed": [{"name": "a", **table}, {"secret": "x"}],
-        "named": {"a": table},
-        "nested": table,
-        "plain_file": secret,
-    }
+    said = {"one_file": secret, "many_file": [secret], "named": {"a": table}, "nested": table, "plain_file": secret}
     findings: list[str] = []
-    source = SourceValues(said, lambda keys: pytest.fail("nothing is located"))
+    source = flatten(said, lambda keys: pytest.fail("nothing is located"))
     found = find_secret_files(source, Section, findings)
     assert findings == []
-    assert found.values == {
-        "one": SecretFile(secret, ("one_file",)),
-        "many": [SecretFile(secret, ("many_file",))],
-        "listed": [{"name": "a", "secret": SecretFile(secret, ("listed", 0, "secret_file"))}, {"secret": "x"}],
-        "named": {"a": {"secret": SecretFile(secret, ("named", "a", "secret_file"))}},
-        "nested": {"secret": SecretFile(secret, ("nested", "secret_file"))},
-        "plain_file": secret,
+    assert {keys: sourced.value for keys, sourced in found.items()} == {
+        ("one",): SecretFile(secret),
+        ("many",): [SecretFile(secret)],
+        ("named", "a", "secret"): SecretFile(secret),
+        ("nested", "secret"): SecretFile(secret),
+        ("plain_file",): secret,
     }
-    assert found.written(("listed", 0, "secret")) == ("listed", 0, "secret_file")
+    assert found["named", "a", "secret"].written == ("named", "a", "secret_file")
     assert keys_of(Section)[-2:] == ["one_file", "many_file"]
 
 
@@ -343,7 +334,7 @@ def test_mistakes_show_no_values(said: dict[str, Any]) -> None:
         load_settings(container=said)
     assert CANARY not in str(refused.value)
     assert refused.value.__cause__ is None
-    assert refused.value.__suppress_context__
+    assert refused.value.__context__ is None
 
 
 def test_models_show_no_values_either() -> None:
