@@ -4,7 +4,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,23 +17,30 @@ DOCS: Final = ROOT / "docs"
 FOLDER: Final = ROOT / "build" / "site"
 ADDRESS: Final = "https://axolotl-mcp.github.io/axolotl/"
 
-_SECTION: Final = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
-_ROW: Final = re.compile(r"^\| \[(.+?)\]\((.+?)\) \| (.+?) \|$", re.MULTILINE)
-
 
 class Entry(NamedTuple):
-    """A page in a section of the navigation."""
+    """A page in a section of the navigation; a page outside of sections is a section of its own."""
 
     section: str
     title: str
     page: str
-    content: str
+
+    @property
+    def content(self) -> str:
+        """The first sentence of the page."""
+        text = re.sub(r"^<!--.*?-->$", "", (DOCS / self.page).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        paragraph = text.partition("\n\n")[2].lstrip().partition("\n\n")[0]
+        plain = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", paragraph.replace("\n", " ").replace("*", "").replace("`", ""))
+        return re.split(r"(?<=[.:]) (?=[A-Z])", plain)[0].removesuffix(":")
 
 
-def navigation() -> list[Entry]:
-    """Read the tables of the index page."""
-    text = (DOCS / "index.md").read_text(encoding="utf-8")
-    return [Entry(section, *row) for section, body in _SECTION.findall(text) for row in _ROW.findall(body)]
+def navigation() -> Iterator[Entry]:
+    """List the pages in the order of the navigation."""
+    configuration = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    for section in configuration["project"]["nav"]:
+        [(name, content)] = section.items()
+        pages = content if isinstance(content, list) else [section]
+        yield from (Entry(name, title, page) for entry in pages for title, page in entry.items())
 
 
 def build() -> Path:
@@ -52,24 +61,14 @@ def build() -> Path:
 
 
 def llms_text() -> str:
-    """List all pages with their contents, for language models (llmstxt.org)."""
+    """List all pages with their first sentences, for language models (llmstxt.org)."""
     lines = ["# Axolotl", "", "> A framework for Model Context Protocol tool servers in Python.", ""]
-    for section, entries in sections():
-        links = [f"- [{entry.title}]({ADDRESS}{_path(entry.page)}): {_plain(entry.content)}" for entry in entries]
+    for section, entries in groupby(navigation(), key=lambda entry: entry.section):
+        links = [f"- [{entry.title}]({ADDRESS}{_path(entry.page)}): {entry.content}" for entry in entries]
         lines += [f"## {section}", "", *links, ""]
     return "\n".join(lines)
 
 
-def sections() -> Iterator[tuple[str, list[Entry]]]:
-    """Group the navigation by section."""
-    entries = navigation()
-    for section in dict.fromkeys(entry.section for entry in entries):
-        yield section, [entry for entry in entries if entry.section == section]
-
-
 def _path(page: str) -> str:
-    return page.removesuffix("index.md").removesuffix(".md") + "/"
-
-
-def _plain(text: str) -> str:
-    return text.replace("`", "")
+    path = page.removesuffix("index.md").removesuffix(".md")
+    return f"{path}/" if path else ""

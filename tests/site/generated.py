@@ -18,11 +18,18 @@ from tests.support.docs.settings_reference import PAGES, settings_reference
 from tests.support.docs.situations import errors_table
 from tests.support.docs.tables import call_costs_table, contract_rules_table, layer_costs_table, revisions_table
 
+_CHARTS: Final = {
+    "http": "CPU time of a small call over HTTP",
+    "stdio": "Calls over stdio",
+    "start": "Time and memory of a start",
+}
+
 GENERATED: Final[dict[str, Callable[[], str]]] = {
     **{name: partial(settings_reference, name) for name in PAGES},
     "bench": lambda: results_text(recorded_results()),
     "bounds": bounds_table,
     "call-costs": call_costs_table,
+    "charts": lambda: "\n\n".join(f"![{text}](images/benchmark-{name}.svg)" for name, text in _CHARTS.items()),
     "contract-rules": contract_rules_table,
     "errors": lambda: asyncio.run(errors_table()),
     "layer-costs": layer_costs_table,
