@@ -11,7 +11,7 @@ WORKDIR /build
 COPY requirements/runtime.lock requirements/runtime.lock
 RUN python -m venv --without-pip /opt/axolotl \
     && pip --python /opt/axolotl/bin/python install --compile --require-hashes --only-binary :all: -r requirements/runtime.lock
-COPY LICENSE README.md hatch_build.py pyproject.toml ./
+COPY LICENSE README.md pyproject.toml ./
 COPY axolotl_core axolotl_core
 COPY axolotl_server axolotl_server
 COPY axolotl_cli axolotl_cli

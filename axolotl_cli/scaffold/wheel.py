@@ -16,7 +16,7 @@ PACKAGES: Final = ("axolotl_cli", "axolotl_core", "axolotl_examples", "axolotl_s
 LEFTOVERS: Final = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "orders.db"})
 """What running the code leaves behind in a checkout."""
 
-_DESCRIPTION: Final = frozenset({"METADATA", "WHEEL", "entry_points.txt", "licenses", "sboms"})
+_DESCRIPTION: Final = frozenset({"METADATA", "WHEEL", "entry_points.txt", "licenses"})
 """The files and folders of a distribution's description that do not depend on the place of an installation."""
 
 

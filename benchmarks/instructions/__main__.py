@@ -20,7 +20,7 @@ from benchmarks.instructions.counted_calls import CALLS, SCENARIOS
 RECORD: Final = Path(__file__).with_name("recorded.json")
 _TIMEOUT_SECONDS: Final = 600
 _TOTAL: Final = re.compile(r"^(?:totals|summary): (\d+)", re.MULTILINE)
-_ADVICE: Final = "Record them without your change, with make instructions ARGS=--record, and compare then."
+_ADVICE: Final = "Record them without your change, with python -m benchmarks.instructions --record, and compare then."
 _REFERENCES: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 

@@ -60,5 +60,5 @@ def test_a_version_without_recorded_counts(monkeypatch: pytest.MonkeyPatch, caps
     assert output.out.count("not recorded") == len(SCENARIOS) + 1
     assert output.err == (
         "The counts are not compared: recorded.json has none for Python 3.99.0. "
-        "Record them without your change, with make instructions ARGS=--record, and compare then.\n"
+        "Record them without your change, with python -m benchmarks.instructions --record, and compare then.\n"
     )

@@ -54,7 +54,7 @@ class Fault:
                 f"message {self.number} of seed {seed}, {self.transport}, {self.revision}: {self.text}",
                 f"  sent    {self.sent[:_SHOWN]!r}",
                 f"  reply   {self.reply[:_SHOWN]!r}",
-                f'  repeat  make fuzz ARGS="--seed {seed} --first {self.number} --messages 1"',
-                f'  replay  make fuzz ARGS="--replay {self.transport} {self.revision} {sent}"',
+                f"  repeat  python -m tests.fuzz --seed {seed} --first {self.number} --messages 1",
+                f"  replay  python -m tests.fuzz --replay {self.transport} {self.revision} {sent}",
             )
         )

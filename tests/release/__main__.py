@@ -1,4 +1,4 @@
-"""The commands behind `make dist`, `make scaffold` and `make audit`."""
+"""The commands behind `make release`."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from tests.release.scaffolding import check_scaffold
 from tests.release.sources import changelog_section, version
 from tests.release.vulnerabilities import Verdict, audit
 
-LOCKS = ("runtime", "dev", "docs", "release")
+LOCKS = ("runtime", "dev")
 
 
 def main() -> int:
@@ -33,8 +33,8 @@ def main() -> int:
 def _build(output: Path, tag: str | None) -> int:
     if tag is not None:
         _check_tag(tag)
-    sbom = write_sbom()
     wheel, sdist = build_twice(output)
+    sbom = write_sbom(output)
     check_contents(wheel, sdist)
     check_installation(wheel)
     print(f"{wheel.name}, {sdist.name} and {sbom.name}: reproducible, complete, and usable without the checkout")

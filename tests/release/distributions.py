@@ -11,13 +11,11 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from hatch_build import SBOM
 from tests.release.sources import ROOT, commit_time
 
 PACKAGES: Final = {path.name for path in ROOT.glob("axolotl_*") if path.is_dir()}
 IN_SDIST: Final = (
     "pyproject.toml",
-    "hatch_build.py",
     "README.md",
     "LICENSE",
     "CHANGELOG.md",
@@ -26,10 +24,9 @@ IN_SDIST: Final = (
 )
 
 
-def write_sbom() -> Path:
+def write_sbom(output: Path) -> Path:
     """Write a software bill of materials of everything that the lock file for production installs."""
-    path = ROOT / SBOM
-    path.parent.mkdir(exist_ok=True)
+    path = output.resolve() / "axolotl-mcp.cdx.json"
     command = ["cyclonedx-py", "requirements", "requirements/runtime.lock", "--pyproject", "pyproject.toml"]
     _run([_tool(command[0]), *command[1:], "--output-reproducible", "-o", str(path)])
     return path
@@ -44,7 +41,6 @@ def build_twice(output: Path) -> tuple[Path, Path]:
             raise SystemExit(f"Two builds of the same sources differ: {', '.join(different)}")
         shutil.rmtree(output, ignore_errors=True)
         shutil.copytree(Path(temporary, "first"), output)
-        shutil.copy(ROOT / SBOM, output)
     return _only(output, "*.whl"), _only(output, "*.tar.gz")
 
 
@@ -64,14 +60,12 @@ def check_contents(wheel: Path, sdist: Path) -> None:
 def unexpected_files(names: list[str]) -> list[str]:
     """Name the files of a wheel that do not belong there."""
     findings = []
-    has_sbom = False
     for name in names:
         top, _, rest = name.partition("/")
-        if top.endswith(".dist-info"):
-            has_sbom |= rest.startswith("sboms/")
-        elif top not in PACKAGES or (_is_test(rest) and "templates/" not in rest):
+        is_described = top.endswith(".dist-info")
+        if not is_described and (top not in PACKAGES or (_is_test(rest) and "templates/" not in rest)):
             findings.append(f"{name} does not belong in the wheel")
-    return findings if has_sbom else [*findings, "the wheel has no software bill of materials"]
+    return findings
 
 
 def _is_test(path: str) -> bool:

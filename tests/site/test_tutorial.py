@@ -1,4 +1,4 @@
-"""The project of the tutorial: its own tests pass. `make dist` runs them with the wheel alone."""
+"""The project of the tutorial: its own tests pass. `make release` runs them with the wheel alone."""
 
 import shutil
 import subprocess

@@ -92,7 +92,7 @@ def test_the_next_commands(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) ->
 def test_axolotl_of_a_project(cli: CommandLine, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     """Without an index, the project has a wheel that it names without a path of this machine; otherwise a version.
 
-    `make scaffold` installs the project from its wheel.
+    `make release` installs the project from its wheel.
     """
     installed(monkeypatch, from_index=False)
     assert cli("new", "shop", *options).code == 0
@@ -210,7 +210,7 @@ def checks_of(directory: Path, *commands: str) -> None:
 def test_a_project_passes_its_own_checks(cli: CommandLine, variant: str) -> None:
     """The checks of the tools, the contract and the budget pass, and no word of the template is left.
 
-    `make scaffold` also runs its tests, its lint and the type checker.
+    `make release` also runs its tests, its lint and the type checker.
     """
     assert cli("new", "shop", *(["--minimal"] if variant == "minimal" else [])).code == 0
     project = cli.directory / "shop"
