@@ -1,228 +1,61 @@
-"""The public API for authors: tools, prompts, resources, registries, context, content and errors."""
+"""The names that most servers use; the rest is in the modules that the API reference names.
 
+`axolotl_core.content` has what tools return, `axolotl_core.errors` all errors, `axolotl_core.layers` what layers need.
+"""
+
+from axolotl_core._version import __version__
 from axolotl_core.arguments import NoArguments
-from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.calls.context import Context
-from axolotl_core.content import (
-    Annotations,
-    AppLink,
-    AudioContent,
-    BlobResource,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResource,
-    ToolResult,
-)
 from axolotl_core.errors import (
     AxolotlError,
     ConfigurationError,
     Declined,
     Forbidden,
-    InputRequired,
     InvalidArguments,
-    InvalidToken,
-    MissingCapability,
-    Overloaded,
     ProtocolError,
-    QuotaExceeded,
     Refused,
     ResourceNotFound,
-    ResultTooLarge,
-    ToolCancelled,
     ToolError,
-    ToolNotFound,
-    ToolTimeout,
 )
-from axolotl_core.extension import Extension, ExtensionMethod, IExtension
 from axolotl_core.features.completion import Completion
-from axolotl_core.features.feature import IFeature
-from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
-from axolotl_core.health import HealthStatus, IHealthCheck
-from axolotl_core.layers import Call, ILayer, Invoke, Layer
-from axolotl_core.names import INameRule
-from axolotl_core.policies.access import Decision, IAuthorizer, ITokenVerifier, decision_behind
-from axolotl_core.policies.audit import AuditRecord, IAuditSink, Sensitive
-from axolotl_core.policies.quota import IQuotaStore, QuotaRule, QuotaStoreError, RateLimit, WindowLimit
-from axolotl_core.policies.tool_rules import (
-    Approval,
-    Breaker,
-    Idempotency,
-    IResultStore,
-    NotApproved,
-    ResultStoreError,
-    Retry,
-)
-from axolotl_core.prompts import FunctionPrompt, IPrompt, PromptMessage, PromptOutput, PromptResult, prompt, prompts_of
-from axolotl_core.protocol.identity import Icon, Implementation, Principal
-from axolotl_core.protocol.messages import LogLevel, TraceContext
-from axolotl_core.questions.form_schema import Titles
-from axolotl_core.questions.question import Root
-from axolotl_core.questions.sampling import (
-    ModelPreferences,
-    Sample,
-    SamplingMessage,
-    SamplingTool,
-    ToolOutcome,
-    ToolUse,
-)
+from axolotl_core.prompts import IPrompt, PromptMessage, prompt, prompts_of
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
-from axolotl_core.resources.resource import (
-    CacheHint,
-    FunctionResource,
-    FunctionResourceTemplate,
-    IResource,
-    IResourceTemplate,
-    ResourceOutput,
-    resource,
-    resources_of,
-)
-from axolotl_core.resources.skills import ISkill, SkillFolder, skill_folder
-from axolotl_core.scanning import scan, scan_prompts, scan_resources
-from axolotl_core.sessions import IEventStore, StoredEvent
-from axolotl_core.task_engine import (
-    ITaskEngine,
-    ITaskListener,
-    ITaskRun,
-    ITaskRunner,
-    NewTask,
-    Outcome,
-    TaskChange,
-    TaskCounts,
-    TaskError,
-    TaskQuestion,
-    TaskRecord,
-    TasksUnavailable,
-)
-from axolotl_core.tools.schema_tool import SchemaTool
-from axolotl_core.tools.tool import FunctionTool, IStreamTool, ITool, ToolAnnotations, tool, tools_of
+from axolotl_core.resources.resource import CacheHint, IResource, IResourceTemplate, resource, resources_of
+from axolotl_core.scanning import scan
+from axolotl_core.tools.tool import IStreamTool, ITool, ToolAnnotations, tool, tools_of
 
 __all__ = [
-    "Annotations",
-    "AppLink",
-    "Approval",
-    "AudioContent",
-    "AuditRecord",
     "AxolotlError",
-    "BlobResource",
-    "Breaker",
     "CacheHint",
-    "Call",
-    "CancelReason",
-    "CancellationToken",
     "Completion",
     "ConfigurationError",
-    "ContentBlock",
     "Context",
-    "Decision",
     "Declined",
-    "EmbeddedResource",
-    "Extension",
-    "ExtensionMethod",
-    "FeatureSpec",
     "Forbidden",
-    "FunctionPrompt",
-    "FunctionResource",
-    "FunctionResourceTemplate",
-    "FunctionTool",
-    "HealthStatus",
-    "IAuditSink",
-    "IAuthorizer",
-    "IEventStore",
-    "IExtension",
-    "IFeature",
-    "IHealthCheck",
-    "ILayer",
-    "INameRule",
     "IPrompt",
-    "IQuotaStore",
     "IResource",
     "IResourceTemplate",
-    "IResultStore",
-    "ISkill",
     "IStreamTool",
-    "ITaskEngine",
-    "ITaskListener",
-    "ITaskRun",
-    "ITaskRunner",
-    "ITokenVerifier",
     "ITool",
-    "Icon",
-    "Idempotency",
-    "ImageContent",
-    "Implementation",
-    "InputRequired",
     "InvalidArguments",
-    "InvalidToken",
-    "Invoke",
-    "Layer",
-    "Limits",
-    "LogLevel",
-    "MissingCapability",
-    "ModelPreferences",
-    "NewTask",
     "NoArguments",
-    "NotApproved",
-    "Outcome",
-    "Overloaded",
     "Principal",
     "PromptMessage",
-    "PromptOutput",
     "PromptRegistry",
-    "PromptResult",
     "ProtocolError",
-    "QuotaExceeded",
-    "QuotaRule",
-    "QuotaStoreError",
-    "RateLimit",
     "Refused",
-    "ResourceLink",
     "ResourceNotFound",
-    "ResourceOutput",
     "ResourceRegistry",
-    "ResultStoreError",
-    "ResultTooLarge",
-    "Retry",
-    "Root",
-    "Sample",
-    "SamplingMessage",
-    "SamplingTool",
-    "SchemaTool",
-    "Sensitive",
-    "SkillFolder",
-    "StoredEvent",
-    "TaskChange",
-    "TaskCounts",
-    "TaskError",
-    "TaskQuestion",
-    "TaskRecord",
-    "TasksUnavailable",
-    "TextContent",
-    "TextResource",
-    "Titles",
     "ToolAnnotations",
-    "ToolCancelled",
     "ToolError",
-    "ToolNotFound",
-    "ToolOutcome",
     "ToolRegistry",
-    "ToolResult",
-    "ToolSpec",
-    "ToolTimeout",
-    "ToolUse",
-    "TraceContext",
-    "WindowLimit",
-    "decision_behind",
+    "__version__",
     "prompt",
     "prompts_of",
     "resource",
     "resources_of",
     "scan",
-    "scan_prompts",
-    "scan_resources",
-    "skill_folder",
     "tool",
     "tools_of",
 ]

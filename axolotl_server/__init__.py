@@ -12,29 +12,12 @@ if TYPE_CHECKING:
     from axolotl_server.call_providers import call_cancellation as call_cancellation
     from axolotl_server.call_providers import call_context as call_context
     from axolotl_server.call_providers import call_principal as call_principal
-    from axolotl_server.client.channel import InvalidReply as InvalidReply
     from axolotl_server.client.client import Client as Client
     from axolotl_server.client.client import InProcessClient as InProcessClient
     from axolotl_server.client.connecting import connect as connect
     from axolotl_server.client.connecting import connect_process as connect_process
     from axolotl_server.client.connecting import connect_url as connect_url
-    from axolotl_server.client.event_reading import ClientLimits as ClientLimits
-    from axolotl_server.client.http_channel import HttpStatusError as HttpStatusError
-    from axolotl_server.client.outcomes import ACCEPT as ACCEPT
-    from axolotl_server.client.outcomes import CANCEL as CANCEL
-    from axolotl_server.client.outcomes import DECLINE as DECLINE
-    from axolotl_server.client.outcomes import Answer as Answer
-    from axolotl_server.client.outcomes import Answering as Answering
-    from axolotl_server.client.outcomes import CallOutcome as CallOutcome
-    from axolotl_server.client.outcomes import Change as Change
-    from axolotl_server.client.outcomes import Inquiry as Inquiry
-    from axolotl_server.client.outcomes import PromptOutcome as PromptOutcome
-    from axolotl_server.client.outcomes import RemoteError as RemoteError
-    from axolotl_server.client.outcomes import ResourceOutcome as ResourceOutcome
-    from axolotl_server.client.outcomes import ServerDescription as ServerDescription
-    from axolotl_server.client.outcomes import TaskCancelled as TaskCancelled
-    from axolotl_server.client.outcomes import UnansweredQuestion as UnansweredQuestion
-    from axolotl_server.client.requests import Listening as Listening
+    from axolotl_server.client.replies import RemoteError as RemoteError
     from axolotl_server.handler import DefaultHandler as DefaultHandler
     from axolotl_server.host import ServerHost as ServerHost
     from axolotl_server.host import make_handler as make_handler
@@ -42,42 +25,19 @@ if TYPE_CHECKING:
     from axolotl_server.http.assembly import make_app as make_app
     from axolotl_server.http.mounting import MountedApp as MountedApp
     from axolotl_server.http.mounting import starlette_user as starlette_user
-    from axolotl_server.observation.json_log import JsonFormatter as JsonFormatter
     from axolotl_server.settings.server import ServerSettings as ServerSettings
-    from axolotl_server.transports.stream_exchange import StreamExchange as StreamExchange
 
 _NAMES: Final = {
     "call_providers": ("call_cancellation", "call_context", "call_principal"),
-    "client.channel": ("InvalidReply",),
     "client.client": ("Client", "InProcessClient"),
     "client.connecting": ("connect", "connect_process", "connect_url"),
-    "client.event_reading": ("ClientLimits",),
-    "client.http_channel": ("HttpStatusError",),
-    "client.outcomes": (
-        "ACCEPT",
-        "CANCEL",
-        "DECLINE",
-        "Answer",
-        "Answering",
-        "CallOutcome",
-        "Change",
-        "Inquiry",
-        "PromptOutcome",
-        "RemoteError",
-        "ResourceOutcome",
-        "ServerDescription",
-        "TaskCancelled",
-        "UnansweredQuestion",
-    ),
-    "client.requests": ("Listening",),
+    "client.replies": ("RemoteError",),
     "handler": ("DefaultHandler",),
     "host": ("ServerHost", "make_handler"),
     "http.app": ("HttpApp",),
     "http.assembly": ("make_app",),
     "http.mounting": ("MountedApp", "starlette_user"),
-    "observation.json_log": ("JsonFormatter",),
     "settings.server": ("ServerSettings",),
-    "transports.stream_exchange": ("StreamExchange",),
 }
 """The names that each module defines."""
 _HOMES: Final = {name: module for module, names in _NAMES.items() for name in names}

@@ -8,21 +8,21 @@ from typing import Any, Final
 from pydantic import BaseModel, TypeAdapter
 
 from axolotl_core.protocol.result_keys import META_PREFIX
-from axolotl_server.client.outcomes import CallOutcome, PromptOutcome, RemoteError, ResourceOutcome
+from axolotl_server.client.replies import CallReply, PromptReply, RemoteError, ResourceReply
 from axolotl_testing.findings import indented
 
 _FAILURE: Final = "_error"
 """How the reasons of hidden exceptions end, which are not refusals."""
 
 
-def assert_result(outcome: CallOutcome | PromptOutcome | ResourceOutcome, expected: Any) -> None:
+def assert_result(outcome: CallReply | PromptReply | ResourceReply, expected: Any) -> None:
     """Assert that a call succeeded with this result; a message shows each difference by its JSON path.
 
     A string is compared with the text of the result, everything else with the structured content. `expected` can be a
     model, or contain objects with an `==` of their own.
     """
     __tracebackhide__ = True
-    if isinstance(outcome, CallOutcome) and outcome.is_error:
+    if isinstance(outcome, CallReply) and outcome.is_error:
         raise AssertionError(f"The call failed: {outcome.text}")
     wanted = _as_json(expected)
     structured = getattr(outcome, "structured", None)
@@ -32,7 +32,7 @@ def assert_result(outcome: CallOutcome | PromptOutcome | ResourceOutcome, expect
         raise AssertionError(f"The result differs:{indented(found)}")
 
 
-def assert_tool_error(outcome: CallOutcome, match: str | None = None) -> str:
+def assert_tool_error(outcome: CallReply, match: str | None = None) -> str:
     """Assert that a call failed, with a text in which `match` is found, a regular expression; return the text."""
     __tracebackhide__ = True
     if not outcome.is_error:

@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.client.client import Client
-from axolotl_server.client.outcomes import Answering
+from axolotl_server.client.replies import Answering
 from axolotl_server.host import ServerHost
 from axolotl_testing.findings import indented
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource

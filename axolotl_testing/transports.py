@@ -11,8 +11,8 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.client.client import Client, InProcessClient
 from axolotl_server.client.connecting import connect_channel, connect_url
 from axolotl_server.client.event_reading import ClientLimits
-from axolotl_server.client.outcomes import Answering
 from axolotl_server.client.process_channel import LineChannel
+from axolotl_server.client.replies import Answering
 from axolotl_server.host import ServerHost
 from axolotl_server.http.asgi import PrincipalGate
 from axolotl_server.settings.policies import PrincipalSettings

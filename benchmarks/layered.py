@@ -8,7 +8,9 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import Call, Context, FeatureSpec, ILayer, Invoke, ITool, Principal, ToolAnnotations
+from axolotl_core import Context, ITool, Principal, ToolAnnotations
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from benchmarks.servers.functions import Sum
 
 CALLER = Principal("ada", "acme", frozenset({"payments"}), frozenset({"clerk"}))

@@ -14,7 +14,7 @@ import typer
 from axolotl_cli.text import escape_controls, one_line
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.questions.question import Root
-from axolotl_server.client.outcomes import ACCEPT, DECLINE, Answer, Inquiry
+from axolotl_server.client.replies import ACCEPT, DECLINE, Answer, Question
 from axolotl_server.execution.daemon_thread import run_in_daemon_thread
 
 _KINDS: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
@@ -80,31 +80,31 @@ class Dialogue:
     def __init__(self) -> None:
         self._asked: dict[str, Mapping[str, Any]] = {}
 
-    async def answer(self, inquiry: Inquiry) -> Answer:
+    async def answer(self, question: Question) -> Answer:
         """Ask until there is an answer; Ctrl-D declines, which is an error for questions that need an answer."""
-        if self._asked.get(inquiry.key) == inquiry.params:
+        if self._asked.get(question.key) == question.params:
             _print("The answer was not accepted. Try again.", fg="yellow")
-        self._asked[inquiry.key] = inquiry.params
+        self._asked[question.key] = question.params
         try:
-            match inquiry.method, inquiry.params.get("mode", "form"):
+            match question.method, question.params.get("mode", "form"):
                 case "elicitation/create", "url":
-                    return await _open_page(inquiry)
+                    return await _open_page(question)
                 case "elicitation/create", _:
-                    return await _fill_in(inquiry)
+                    return await _fill_in(question)
                 case "sampling/createMessage", _:
-                    return await _answer_as_model(inquiry)
+                    return await _answer_as_model(question)
             return await _ask_roots()
         except EOFError:
             _print("")
-            if inquiry.method == "elicitation/create":
+            if question.method == "elicitation/create":
                 return DECLINE
-            raise ConfigurationError(f"The question {inquiry.key!r} was not answered") from None
+            raise ConfigurationError(f"The question {question.key!r} was not answered") from None
 
 
-async def _fill_in(inquiry: Inquiry) -> Mapping[str, Any]:
-    _print(inquiry.message, bold=True)
+async def _fill_in(question: Question) -> Mapping[str, Any]:
+    _print(question.message, bold=True)
     _print("Press Ctrl-D to decline.", dim=True)
-    form, content = inquiry.params["requestedSchema"], {}
+    form, content = question.params["requestedSchema"], {}
     for name, schema in form["properties"].items():
         if schema.get("description"):
             _print(f"  {one_line(schema['description'])}", dim=True)
@@ -117,9 +117,9 @@ async def _fill_in(inquiry: Inquiry) -> Mapping[str, Any]:
     return {**ACCEPT, "content": content}
 
 
-async def _open_page(inquiry: Inquiry) -> Mapping[str, Any]:
-    _print(inquiry.message, bold=True)
-    url = str(inquiry.params["url"])
+async def _open_page(question: Question) -> Mapping[str, Any]:
+    _print(question.message, bold=True)
+    url = str(question.params["url"])
     if not url.lower().startswith(("http://", "https://")):  # opening others may run code, or read files
         _print(f"  The server wants {one_line(url)} opened, which is not a web page: declined", fg="yellow")
         return DECLINE
@@ -128,11 +128,11 @@ async def _open_page(inquiry: Inquiry) -> Mapping[str, Any]:
     return ACCEPT
 
 
-async def _answer_as_model(inquiry: Inquiry) -> str:
+async def _answer_as_model(question: Question) -> str:
     _print("The server asks a model:", bold=True)
-    if "systemPrompt" in inquiry.params:
-        _print(f"  system: {inquiry.params['systemPrompt']}")
-    for message in inquiry.params["messages"]:
+    if "systemPrompt" in question.params:
+        _print(f"  system: {question.params['systemPrompt']}")
+    for message in question.params["messages"]:
         content = message["content"]
         for block in content if isinstance(content, list) else [content]:
             _print(f"  {message['role']}: {block.get('text', '[' + str(block['type']) + ']')}")

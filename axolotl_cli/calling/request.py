@@ -26,7 +26,7 @@ from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
 from axolotl_core.schema import resolve
 from axolotl_server.client.client import Client, InProcessClient
-from axolotl_server.client.outcomes import Answer, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
+from axolotl_server.client.replies import Answer, Question, RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.host import ServerHost
 
 _MAX_LISTED: Final = 20
@@ -113,19 +113,19 @@ class CommandAnswers:
         """The keys of answers to questions that were not asked."""
         return [key for key in self._given if key not in self._used]
 
-    async def __call__(self, inquiry: Inquiry) -> Answer:
-        key = inquiry.key
+    async def __call__(self, question: Question) -> Answer:
+        key = question.key
         if key in self._given:
-            if self._used.get(key) == inquiry.params:
-                raise ConfigurationError(f"The answer to {key!r} was not accepted; {_how_to_answer(inquiry)}")
-            self._used[key] = inquiry.params
-            return _read_answer(inquiry, self._given[key])
+            if self._used.get(key) == question.params:
+                raise ConfigurationError(f"The answer to {key!r} was not accepted; {_how_to_answer(question)}")
+            self._used[key] = question.params
+            return _read_answer(question, self._given[key])
         if not sys.stdin.isatty():
             raise ConfigurationError(
-                f"{_question(inquiry)} has no answer, and stdin is not a terminal; {_how_to_answer(inquiry)}"
+                f"{_question(question)} has no answer, and stdin is not a terminal; {_how_to_answer(question)}"
             )
         with self._progress.paused():
-            return await self._dialogue.answer(inquiry)
+            return await self._dialogue.answer(question)
 
 
 def _read_words(words: Sequence[str]) -> dict[str, str]:
@@ -140,39 +140,39 @@ def _read_words(words: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def _read_answer(inquiry: Inquiry, text: str) -> Answer:
+def _read_answer(question: Question, text: str) -> Answer:
     try:
         value = json.loads(text)
     except ValueError:
         value = text
-    if inquiry.method == _FORM and value in _ACTIONS:
+    if question.method == _FORM and value in _ACTIONS:
         return {"action": value}
     if isinstance(value, dict):
         return value
-    if inquiry.method == _SAMPLE:
+    if question.method == _SAMPLE:
         return value if isinstance(value, str) else text
     roots = value if isinstance(value, list) else [text]
-    if inquiry.method == _FORM or not all(isinstance(root, str) for root in roots):
-        raise ConfigurationError(f"The answer to {inquiry.key!r} is invalid; {_how_to_answer(inquiry)}")
+    if question.method == _FORM or not all(isinstance(root, str) for root in roots):
+        raise ConfigurationError(f"The answer to {question.key!r} is invalid; {_how_to_answer(question)}")
     return [Root(root if "://" in root else Path(root).absolute().as_uri()) for root in roots]
 
 
-def _question(inquiry: Inquiry) -> str:
-    detail = {_FORM: f" ({inquiry.message})", _SAMPLE: " to a model"}.get(inquiry.method, " for directories")
-    return f"The question {inquiry.key!r}{detail}"
+def _question(question: Question) -> str:
+    detail = {_FORM: f" ({question.message})", _SAMPLE: " to a model"}.get(question.method, " for directories")
+    return f"The question {question.key!r}{detail}"
 
 
-def _how_to_answer(inquiry: Inquiry) -> str:
-    if inquiry.method == _SAMPLE:
-        return f"answer with --answer {inquiry.key}=TEXT"
-    if inquiry.method != _FORM:
-        return f"answer with --answer {inquiry.key}=DIRECTORY"
-    schema = inquiry.params.get("requestedSchema")
+def _how_to_answer(question: Question) -> str:
+    if question.method == _SAMPLE:
+        return f"answer with --answer {question.key}=TEXT"
+    if question.method != _FORM:
+        return f"answer with --answer {question.key}=DIRECTORY"
+    schema = question.params.get("requestedSchema")
     if schema is None:
-        return f"answer with --answer {inquiry.key}=accept, or =decline"
+        return f"answer with --answer {question.key}=accept, or =decline"
     example = json.dumps(sample_of(schema), ensure_ascii=False)
-    option = shlex.quote(f"{inquiry.key}={example}")
-    return f"answer for example with --answer {option}, or with --answer {inquiry.key}=decline"
+    option = shlex.quote(f"{question.key}={example}")
+    return f"answer for example with --answer {option}, or with --answer {question.key}=decline"
 
 
 SchemaOf: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]

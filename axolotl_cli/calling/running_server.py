@@ -15,7 +15,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.client.client import Client
 from axolotl_server.client.connecting import connect_url
 from axolotl_server.client.http_channel import HttpStatusError
-from axolotl_server.client.outcomes import Answering, RemoteError
+from axolotl_server.client.replies import Answering, RemoteError
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from axolotl_cli.options import RemoteOptions
 from axolotl_cli.text import report
 from axolotl_core.contract.lock import Lock, make_lock
 from axolotl_server.client.client import Client
-from axolotl_server.client.outcomes import RemoteError
+from axolotl_server.client.replies import RemoteError
 
 _SECONDS: Final = 60.0
 """How long reading the lists of a server may take."""

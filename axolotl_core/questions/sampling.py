@@ -78,7 +78,9 @@ class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", t
     meta: Mapping[str, Any] | None = msgspec.field(default=None, name="_meta")
 
 
-class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool_result"):
+class ToolUseResult(
+    msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool_result"
+):
     """The result of a tool that the model requested."""
 
     tool_use_id: str
@@ -92,7 +94,7 @@ class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
 SampleBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUse
 """Content that a model generates."""
-SamplingBlock: TypeAlias = SampleBlock | ToolOutcome
+SamplingBlock: TypeAlias = SampleBlock | ToolUseResult
 """Content that a model reads."""
 
 
@@ -123,7 +125,7 @@ def serialize_messages(messages: Sequence[SamplingMessage]) -> list[Mapping[str,
 
 
 def _serialize_block(block: SamplingBlock) -> SamplingBlock:
-    if isinstance(block, ToolOutcome) and isinstance(block.content, str):
+    if isinstance(block, ToolUseResult) and isinstance(block.content, str):
         return msgspec.structs.replace(block, content=[TextContent(block.content)])
     return block
 

@@ -3,7 +3,9 @@
 from copy import copy
 from typing import Any
 
-from axolotl_core import FunctionTool, INameRule, tools_of
+from axolotl_core import tools_of
+from axolotl_core.names import INameRule
+from axolotl_core.tools.tool import FunctionTool
 
 
 def mount(namespace: str, activation: object) -> tuple[FunctionTool[..., Any], ...]:

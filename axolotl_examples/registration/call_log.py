@@ -5,7 +5,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from axolotl_core import Call, FeatureSpec, ILayer, Invoke, ToolError
+from axolotl_core import ToolError
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 
 
 @dataclass(frozen=True, slots=True)

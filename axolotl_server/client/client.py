@@ -8,12 +8,12 @@ from axolotl_core.features.completion import Completion
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS, Revision
 from axolotl_server.client.channel import InvalidReply, MemoryChannel, MemoryPipe
-from axolotl_server.client.outcomes import (
+from axolotl_server.client.replies import (
     EVERYTHING,
     Answering,
-    CallOutcome,
-    PromptOutcome,
-    ResourceOutcome,
+    CallReply,
+    PromptReply,
+    ResourceReply,
     ServerDescription,
 )
 from axolotl_server.client.requests import (
@@ -92,7 +92,7 @@ class Client:
         meta: Mapping[str, Any] | None = None,
         on_progress: OnNotification | None = None,
         on_log: OnNotification | None = None,
-    ) -> CallOutcome:
+    ) -> CallReply:
         """Call a tool; if the capabilities include the tasks extension, wait for the end of a task.
 
         The tool reads `meta` as `context.meta`.
@@ -105,7 +105,7 @@ class Client:
         task_id = task_id_in(result)
         if task_id is not None:
             result = self._checked("tools/call", await self._requests.follow_or_cancel(task_id))
-        return CallOutcome.of(result)
+        return CallReply.of(result)
 
     async def get_prompt(
         self,
@@ -115,14 +115,14 @@ class Client:
         meta: Mapping[str, Any] | None = None,
         on_progress: OnNotification | None = None,
         on_log: OnNotification | None = None,
-    ) -> PromptOutcome:
+    ) -> PromptReply:
         """Get a prompt.
 
         Raises RemoteError if there is no such prompt, its arguments are invalid, or it fails, and UnansweredQuestion if
         it asks and there is no `answer`.
         """
         params = {"name": name, "arguments": arguments or {}}
-        return PromptOutcome.of(await self._finish("prompts/get", params, meta, on_progress, on_log))
+        return PromptReply.of(await self._finish("prompts/get", params, meta, on_progress, on_log))
 
     async def read_resource(
         self,
@@ -131,13 +131,13 @@ class Client:
         meta: Mapping[str, Any] | None = None,
         on_progress: OnNotification | None = None,
         on_log: OnNotification | None = None,
-    ) -> ResourceOutcome:
+    ) -> ResourceReply:
         """Read a resource.
 
         Raises RemoteError if there is no such resource or reading it fails, and UnansweredQuestion if it asks and there
         is no `answer`.
         """
-        return ResourceOutcome.of(await self._finish("resources/read", {"uri": uri}, meta, on_progress, on_log))
+        return ResourceReply.of(await self._finish("resources/read", {"uri": uri}, meta, on_progress, on_log))
 
     async def complete(
         self,
@@ -252,7 +252,7 @@ class Client:
 class InProcessClient(Client):
     """A client of a handler in this process, without a network.
 
-    `answer` gets every question of the server as an `Inquiry` and returns an `Answer`. `capabilities` are the client's
+    `answer` gets every question of the server as a `Question` and returns an `Answer`. `capabilities` are the client's
     capabilities; by default, the server may ask everything if there is an `answer`, and nothing otherwise. `revision`
     is the protocol revision, by default the latest one.
     """

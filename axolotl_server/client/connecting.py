@@ -16,8 +16,8 @@ from axolotl_server.client.client import Client, InProcessClient, announced_capa
 from axolotl_server.client.event_reading import ClientLimits
 from axolotl_server.client.handshake_requests import HandshakeRequests
 from axolotl_server.client.http_channel import HttpStatusError, open_http_channel
-from axolotl_server.client.outcomes import Answering, RemoteError
 from axolotl_server.client.process_channel import open_process_channel
+from axolotl_server.client.replies import Answering, RemoteError
 from axolotl_server.client.requests import Requests
 from axolotl_server.client.stateless_requests import StatelessRequests
 from axolotl_server.host import ServerHost

@@ -10,9 +10,9 @@ from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, Revision
 from axolotl_core.questions.question import KEYS
 from axolotl_server.client.channel import IChannel, Inbox, InvalidReply, Message
-from axolotl_server.client.outcomes import (
+from axolotl_server.client.replies import (
     Answering,
-    Inquiry,
+    Question,
     RemoteError,
     ServerDescription,
     TaskCancelled,
@@ -173,7 +173,7 @@ class HandshakeRequests(Requests):
         if self._answer is None:
             problem = "The server asks, but the client has no answer: pass one to connect()"
             raise UnansweredQuestion(f"{problem}. Unanswered: {key}", [key])
-        return await answer_to(Inquiry(key, method, params), self._answer)
+        return await answer_to(Question(key, method, params), self._answer)
 
     def _meta(self, own: Mapping[str, Any] | None) -> dict[str, Any]:
         return {**(own or {})}

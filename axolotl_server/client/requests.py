@@ -11,7 +11,7 @@ from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import log_text
 from axolotl_server.client.channel import IChannel, Inbox, Message
-from axolotl_server.client.outcomes import Answering, Change, RemoteError, ServerDescription, UnansweredQuestion
+from axolotl_server.client.replies import Answering, Change, RemoteError, ServerDescription, UnansweredQuestion
 from axolotl_server.protocol.subscriptions import Listable
 
 MAX_ROUNDS: Final = 50

@@ -14,7 +14,7 @@ from axolotl_core.protocol.messages import (
 )
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
 from axolotl_server.client.channel import IChannel, InvalidReply, Message
-from axolotl_server.client.outcomes import Answering, RemoteError, ServerDescription, TaskCancelled, answers_to
+from axolotl_server.client.replies import Answering, RemoteError, ServerDescription, TaskCancelled, answers_to
 from axolotl_server.client.requests import (
     MAX_PAGES,
     MAX_ROUNDS,

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from axolotl_core import Breaker, Idempotency, Retry, ToolAnnotations
+from axolotl_core import ToolAnnotations
+from axolotl_core.policies.tool_rules import Breaker, Idempotency, Retry
 from benchmarks.layer_load import LayerRounds
 from benchmarks.layered import TOOLSET, PassingLayer, ReportingAdd, Variant
 from benchmarks.model import Comparison, Metric, Scenario, Series

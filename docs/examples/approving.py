@@ -2,7 +2,9 @@ from typing import Annotated
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Approval, Sensitive, ToolAnnotations, tool
+from axolotl_core import ToolAnnotations, tool
+from axolotl_core.policies.audit import Sensitive
+from axolotl_core.policies.tool_rules import Approval
 
 PROJECTS = {"atlas", "borealis"}
 

@@ -6,17 +6,9 @@ from typing import Annotated, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import (
-    Context,
-    Declined,
-    ModelPreferences,
-    SamplingMessage,
-    Titles,
-    ToolError,
-    ToolOutcome,
-    prompt,
-    tool,
-)
+from axolotl_core import Context, Declined, ToolError, prompt, tool
+from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.sampling import ModelPreferences, SamplingMessage, ToolUseResult
 
 
 # region form
@@ -105,7 +97,7 @@ async def compare(question: str, context: Context) -> str:
         sample = await context.sample(messages, max_tokens=200, tools=[population])
         if not sample.tool_uses:
             return sample.text
-        outcomes = [ToolOutcome(use.id, await population(str(use.input.get("city")))) for use in sample.tool_uses]
+        outcomes = [ToolUseResult(use.id, await population(str(use.input.get("city")))) for use in sample.tool_uses]
         messages += [sample.message, SamplingMessage("user", outcomes)]
     raise ToolError("The model did not finish within 5 turns.")
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Sensitive, ToolAnnotations, tool
+from axolotl_core import ToolAnnotations, tool
+from axolotl_core.policies.audit import Sensitive
 from axolotl_server import connect
 
 

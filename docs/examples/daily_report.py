@@ -3,7 +3,7 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ISkill
+from axolotl_core.resources.skills import ISkill
 
 PAGE = """\
 ---

@@ -4,7 +4,8 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import Context, Icon, ITool, ToolAnnotations
+from axolotl_core import Context, ITool, ToolAnnotations
+from axolotl_core.protocol.identity import Icon
 
 
 # region tool

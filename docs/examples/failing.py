@@ -1,6 +1,7 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import Overloaded, ToolError, tool
+from axolotl_core import ToolError, tool
+from axolotl_core.errors import Overloaded
 
 ORDERS = {7: "on its way"}
 

@@ -1,6 +1,7 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import HealthStatus, IHealthCheck, tool
+from axolotl_core import tool
+from axolotl_core.health import HealthStatus, IHealthCheck
 
 
 class Database:

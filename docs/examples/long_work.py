@@ -3,7 +3,8 @@ import time
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import CancelReason, Context, ITool, tool
+from axolotl_core import Context, ITool, tool
+from axolotl_core.calls.cancellation import CancelReason
 
 
 class Pages(BaseModel):

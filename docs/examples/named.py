@@ -2,7 +2,8 @@ import re
 
 from dependency_injector import containers, providers
 
-from axolotl_core import INameRule, tool
+from axolotl_core import tool
+from axolotl_core.names import INameRule
 
 
 # region rule

@@ -4,7 +4,8 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ContentBlock, ImageContent, ResourceLink, TextContent, ToolResult, tool
+from axolotl_core import tool
+from axolotl_core.content import ContentBlock, ImageContent, ResourceLink, TextContent, ToolResult
 
 PIXEL = bytes.fromhex("89504e470d0a1a0a")
 

@@ -4,18 +4,10 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Call,
-    Context,
-    FeatureSpec,
-    ILayer,
-    InputRequired,
-    Invoke,
-    Overloaded,
-    Refused,
-    ToolError,
-    tool,
-)
+from axolotl_core import Context, Refused, ToolError, tool
+from axolotl_core.errors import InputRequired, Overloaded
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 
 log = logging.getLogger("acme.calls")
 

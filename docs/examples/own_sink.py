@@ -3,7 +3,8 @@ from collections.abc import Awaitable
 
 from dependency_injector import containers, providers
 
-from axolotl_core import AuditRecord, Forbidden, IAuditSink, tool
+from axolotl_core import Forbidden, tool
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server import connect
 
 

@@ -2,7 +2,8 @@ import asyncio
 
 from greeter import Container
 
-from axolotl_server import StreamExchange, make_handler
+from axolotl_server import make_handler
+from axolotl_server.transports.stream_exchange import StreamExchange
 
 
 async def main(port: int = 9000) -> None:

@@ -1,6 +1,7 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import Idempotency, tool
+from axolotl_core import tool
+from axolotl_core.policies.tool_rules import Idempotency
 
 PAID: list[int] = []
 

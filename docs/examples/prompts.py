@@ -4,18 +4,9 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import (
-    Context,
-    EmbeddedResource,
-    IPrompt,
-    PromptMessage,
-    PromptOutput,
-    PromptResult,
-    TextResource,
-    ToolError,
-    prompt,
-    prompts_of,
-)
+from axolotl_core import Context, IPrompt, PromptMessage, ToolError, prompt, prompts_of
+from axolotl_core.content import EmbeddedResource, TextResource
+from axolotl_core.prompts import PromptOutput, PromptResult
 
 
 # region class

@@ -2,7 +2,7 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import SchemaTool
+from axolotl_core.tools.schema_tool import SchemaTool
 
 # region tool
 SCHEMA = {

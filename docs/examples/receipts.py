@@ -4,7 +4,8 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Context, ExtensionMethod, IExtension, ToolError
+from axolotl_core import Context, ToolError
+from axolotl_core.extension import ExtensionMethod, IExtension
 from axolotl_server import RemoteError, connect
 
 

@@ -2,7 +2,8 @@ from pathlib import Path
 
 from dependency_injector import containers, providers
 
-from axolotl_core import skill_folder, tool
+from axolotl_core import tool
+from axolotl_core.resources.skills import skill_folder
 
 
 @tool

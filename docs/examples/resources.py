@@ -3,17 +3,8 @@ from pathlib import Path
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import (
-    Annotations,
-    BlobResource,
-    Context,
-    IResource,
-    IResourceTemplate,
-    ResourceNotFound,
-    TextResource,
-    resource,
-    resources_of,
-)
+from axolotl_core import Context, IResource, IResourceTemplate, ResourceNotFound, resource, resources_of
+from axolotl_core.content import Annotations, BlobResource, TextResource
 
 
 # region class

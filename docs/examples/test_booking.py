@@ -1,13 +1,14 @@
 from booking import Container, Seat
 
-from axolotl_server import DECLINE, Inquiry, connect
+from axolotl_server import connect
+from axolotl_server.client.replies import DECLINE, Question
 
 
 async def test_an_answer() -> None:
     asked: list[str] = []
 
-    def answer(inquiry: Inquiry) -> Seat:
-        asked.append(inquiry.message)
+    def answer(question: Question) -> Seat:
+        asked.append(question.message)
         return Seat(kind="aisle", bags=1)
 
     async with connect(Container(), answer=answer) as client:
@@ -17,7 +18,7 @@ async def test_an_answer() -> None:
 
 
 async def test_no_answer() -> None:
-    async with connect(Container(), answer=lambda inquiry: DECLINE) as client:
+    async with connect(Container(), answer=lambda question: DECLINE) as client:
         outcome = await client.call("book", {"flight": "AX 7"})
     assert outcome.is_error
     assert outcome.text == "The user declined to answer"

@@ -5,7 +5,9 @@ from typing import Any
 from dependency_injector import containers, providers
 from greeter import Greet
 
-from axolotl_core import Call, FeatureSpec, Invoke, ToolAnnotations, ToolSpec, prompt, tool
+from axolotl_core import ToolAnnotations, prompt, tool
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.layers import Call, Invoke
 
 log = logging.getLogger("acme.timing")
 

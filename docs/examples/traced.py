@@ -5,7 +5,8 @@ from typing import Any
 from dependency_injector import containers, providers
 from greeter import Greet
 
-from axolotl_core import Call, FeatureSpec, ILayer, Invoke
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_server import connect
 
 log = logging.getLogger("acme.calls")

@@ -1,6 +1,7 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import Breaker, Retry, ToolAnnotations, ToolError, tool, tools_of
+from axolotl_core import ToolAnnotations, ToolError, tool, tools_of
+from axolotl_core.policies.tool_rules import Breaker, Retry
 
 
 class Bank:

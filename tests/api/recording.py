@@ -19,9 +19,7 @@ from axolotl_server.settings.settings_shape import fields_of, is_table
 ROOT: Final = Path(__file__).resolve().parents[2]
 PUBLIC: Final = ROOT / "tests" / "api" / "public.txt"
 DEPRECATED: Final = ROOT / "tests" / "api" / "deprecated.txt"
-PACKAGES: Final = tuple(
-    name for name in ("axolotl_core", "axolotl_server", "axolotl_testing") if (ROOT / name).is_dir()
-)
+REFERENCE: Final = ROOT / "docs" / "reference"
 
 _SIMPLE: Final = (bool, int, float, str, bytes, type(None))
 
@@ -32,11 +30,16 @@ def public_api() -> list[str]:
     return sorted(set(lines))
 
 
+def public_names() -> dict[str, Any]:
+    """Return what the API reference names, by the path to import it from."""
+    pages = "".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("api-*.md"))
+    paths = re.findall(r"^::: ((\S+)\.(\w+))$", pages, re.MULTILINE)
+    return {path: getattr(import_module(module), name) for path, module, name in paths}
+
+
 def _importable() -> Iterator[str]:
-    for package in PACKAGES:
-        module = import_module(package)
-        for name in module.__all__:
-            yield from _lines_of(f"{package}.{name}", getattr(module, name))
+    for path, found in public_names().items():
+        yield from _lines_of(path, found)
 
 
 def _lines_of(path: str, found: Any) -> Iterator[str]:

@@ -1,6 +1,9 @@
 """The recorded public API: nothing disappears or changes unnoticed."""
 
-from tests.api.recording import DEPRECATED, PUBLIC, public_api
+import axolotl_core
+import axolotl_server
+import axolotl_testing
+from tests.api.recording import DEPRECATED, PUBLIC, public_api, public_names
 
 HINT = "Record the change with `python -m tests.api`, and describe it in CHANGELOG.md."
 
@@ -27,6 +30,19 @@ def test_the_record_covers_every_kind() -> None:
         "reason overloaded",
     } <= lines
     assert any(line.startswith("import axolotl_server.connect(") for line in lines)
+
+
+def test_the_reference_names_what_the_packages_export() -> None:
+    """The reference has all names of the packages, and names them by their shortest path."""
+    exported = {
+        f"{package.__name__}.{name}"
+        for package in (axolotl_core, axolotl_server, axolotl_testing)
+        for name in package.__all__
+        if not name.startswith("_")
+    }
+    names = public_names()
+    assert exported - names.keys() == set()
+    assert len({path.rpartition(".")[2] for path in names}) == len(names)
 
 
 def recorded() -> list[str]:

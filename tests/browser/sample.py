@@ -10,19 +10,10 @@ from typing import Annotated, Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import (
-    Context,
-    ImageContent,
-    SchemaTool,
-    TextContent,
-    ToolAnnotations,
-    ToolError,
-    ToolResult,
-    prompt,
-    resource,
-    tool,
-)
+from axolotl_core import Context, ToolAnnotations, ToolError, prompt, resource, tool
+from axolotl_core.content import ImageContent, TextContent, ToolResult
 from axolotl_core.policies.audit import Sensitive
+from axolotl_core.tools.schema_tool import SchemaTool
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 

@@ -5,7 +5,8 @@ import os
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Idempotency, tool
+from axolotl_core import tool
+from axolotl_core.policies.tool_rules import Idempotency
 
 LEDGER = "CHAOS_LEDGER"
 """The environment variable with the file for executions."""

@@ -45,5 +45,5 @@ async def test_a_foreign_server(foreign: str, revision: str | None) -> None:
 @pytest.mark.parametrize("revision", NAMES[:-1])
 async def test_questions_of_a_foreign_server(foreign: str, revision: str) -> None:
     """The server asks for a form by a request of its own."""
-    async with connect_url(foreign, revision=revision, answer=lambda inquiry: {"word": inquiry.key}) as client:
+    async with connect_url(foreign, revision=revision, answer=lambda question: {"word": question.key}) as client:
         assert (await client.call("insist")).text == "ask-1"

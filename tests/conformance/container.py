@@ -4,7 +4,8 @@ from pathlib import Path
 
 from dependency_injector import containers, providers
 
-from axolotl_core import PromptRegistry, ToolRegistry, skill_folder
+from axolotl_core import PromptRegistry, ToolRegistry
+from axolotl_core.resources.skills import skill_folder
 from tests.conformance.asking import ASKING_TOOLS
 from tests.conformance.changing import TriggerPromptChange, TriggerToolChange
 from tests.conformance.prompts import PROMPTS

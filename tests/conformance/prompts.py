@@ -4,7 +4,8 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import Context, EmbeddedResource, ImageContent, IPrompt, TextResource, prompt
+from axolotl_core import Context, IPrompt, prompt
+from axolotl_core.content import EmbeddedResource, ImageContent, TextResource
 from axolotl_core.prompts import PromptOutput
 from axolotl_core.registry import AnyPrompt
 from tests.conformance.forms import PromptContext

@@ -4,18 +4,10 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from axolotl_core import (
-    AudioContent,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    SchemaTool,
-    TextContent,
-    TextResource,
-    ToolError,
-    tool,
-)
+from axolotl_core import ToolError, tool
+from axolotl_core.content import AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, TextResource
 from axolotl_core.registry import AnyTool
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.conformance.media import red_pixel, silence
 
 SCHEMA: Final[dict[str, Any]] = {

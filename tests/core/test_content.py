@@ -6,20 +6,19 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from axolotl_core import (
+from axolotl_core import ToolAnnotations
+from axolotl_core.content import (
     Annotations,
     AudioContent,
     BlobResource,
     EmbeddedResource,
-    Icon,
     ImageContent,
-    Implementation,
     ResourceLink,
     TextContent,
     TextResource,
-    ToolAnnotations,
     ToolResult,
 )
+from axolotl_core.protocol.identity import Icon, Implementation
 from axolotl_core.protocol.wire import encode
 
 ANNOTATIONS = Annotations(audience=("user", "assistant"), priority=0.5, last_modified="2025-01-12T15:00:58Z")

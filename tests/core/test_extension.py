@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, Context, Extension, ExtensionMethod, IExtension
-from axolotl_core.extension import check_extension
+from axolotl_core import ConfigurationError, Context
+from axolotl_core.extension import Extension, ExtensionMethod, IExtension, check_extension
 
 
 class Receipts(IExtension):

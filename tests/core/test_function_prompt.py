@@ -10,19 +10,11 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from axolotl_core import (
-    ConfigurationError,
-    Context,
-    Icon,
-    InvalidArguments,
-    PromptMessage,
-    PromptRegistry,
-    TextContent,
-    prompt,
-    tool,
-)
+from axolotl_core import ConfigurationError, Context, InvalidArguments, PromptMessage, PromptRegistry, prompt, tool
 from axolotl_core.arguments import property_of
+from axolotl_core.content import TextContent
 from axolotl_core.prompts import check_prompt
+from axolotl_core.protocol.identity import Icon
 from tests.support.core.feature_calls import read, told
 
 

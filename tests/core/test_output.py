@@ -5,8 +5,7 @@ from typing import Any, List, Literal, Optional, Union  # noqa: UP035
 
 import pytest
 
-from axolotl_core import ContentBlock, EmbeddedResource, ImageContent, TextContent, ToolResult
-from axolotl_core.content import is_structured
+from axolotl_core.content import ContentBlock, EmbeddedResource, ImageContent, TextContent, ToolResult, is_structured
 from tests.support.core.sample_tools import Sum
 
 

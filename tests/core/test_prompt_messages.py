@@ -4,19 +4,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import (
-    Context,
-    EmbeddedResource,
-    ImageContent,
-    IPrompt,
-    NoArguments,
-    PromptMessage,
-    PromptResult,
-    TextContent,
-    TextResource,
-    ToolResult,
-)
-from axolotl_core.prompts import PromptOutput, prompt_result
+from axolotl_core import Context, IPrompt, NoArguments, PromptMessage
+from axolotl_core.content import EmbeddedResource, ImageContent, TextContent, TextResource, ToolResult
+from axolotl_core.prompts import PromptOutput, PromptResult, prompt_result
 from tests.support.core.feature_calls import run, told_by
 
 IMAGE = ImageContent(b"x", "image/png")

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, FunctionPrompt, prompt, prompts_of, tool
+from axolotl_core import ConfigurationError, prompt, prompts_of, tool
+from axolotl_core.prompts import FunctionPrompt
 from tests.support.core.feature_calls import told
 
 

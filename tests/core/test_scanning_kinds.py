@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, IFeature, scan, scan_prompts, scan_resources
+from axolotl_core import ConfigurationError, scan
+from axolotl_core.features.feature import IFeature
+from axolotl_core.scanning import scan_prompts, scan_resources
 from tests.support.core.scanned_packages import MakePackage
 
 MIXED = """

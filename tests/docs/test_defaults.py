@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-import axolotl_core
 from axolotl_cli import runtime
 from axolotl_cli.serving import supervisor
 from axolotl_core.arguments import LARGE_BYTES, MAX_PROBLEMS
@@ -20,11 +19,13 @@ from axolotl_server.execution import outage_log
 from axolotl_server.layers import quota
 from axolotl_server.observation import metrics, tracebacks
 from axolotl_server.settings import secret_files
+from tests.api.recording import public_names
 from tests.architecture.checkers import MAX_FILE_LINES, MAX_FUNCTION_LINES
 from tests.support.docs.pages import page_names, read_page
 from tests.support.docs.settings_reference import all_settings
 
 SETTINGS: Final = {one.name: one.default for one in all_settings()}
+PUBLIC: Final = {path.rpartition(".")[2]: found for path, found in public_names().items()}
 UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, "MiB": 1024.0**2}
 
 FIGURES: Final = {
@@ -89,7 +90,7 @@ def _default_of(name: str) -> Any:
     if not owner[0].isupper():
         default = SETTINGS[name]
         return None if default == "–" else json.loads(default.strip("`"))
-    found = getattr(axolotl_core, owner)
+    found = PUBLIC[owner]
     if issubclass(found, msgspec.Struct):
         return next(one.default for one in msgspec.structs.fields(found) if one.name == attribute)
     return getattr(found, attribute)

@@ -13,7 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import CancelReason, ConfigurationError
+from axolotl_core import ConfigurationError
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from tests.support.docs.pages import EXAMPLES
 from tests.support.docs.running import RunningServer

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Root, Sample, TextContent, ToolUse
+from axolotl_core.content import TextContent
+from axolotl_core.questions.question import Root
+from axolotl_core.questions.sampling import Sample, ToolUse
 from axolotl_server import RemoteError, connect
-from axolotl_server.client.outcomes import ACCEPT, CANCEL, Answer, Inquiry
+from axolotl_server.client.replies import ACCEPT, CANCEL, Answer, Question
 from tests.support.docs.pages import EXAMPLES, blocks
 
 
@@ -167,7 +169,7 @@ async def test_ordering() -> None:
 def replies(*given: Answer) -> Any:
     """Answer one question after the other."""
     waiting = iter(given)
-    return lambda inquiry: next(waiting)
+    return lambda question: next(waiting)
 
 
 @pytest.mark.parametrize(
@@ -195,10 +197,10 @@ async def test_asking_nobody() -> None:
 
 async def test_asking_with_a_form() -> None:
     """The form describes its fields, and the answer is validated."""
-    asked: list[Inquiry] = []
+    asked: list[Question] = []
 
-    def fill_in(inquiry: Inquiry) -> Answer:
-        asked.append(inquiry)
+    def fill_in(question: Question) -> Answer:
+        asked.append(question)
         return {"name": "Ada", "day": "2026-12-31", "milk": "oat", "extras": ["sugar"]}
 
     async with connect(load("asking").Container(), answer=fill_in) as client:
@@ -230,11 +232,11 @@ async def test_asking_with_tools() -> None:
     """The model calls a tool and continues with its result."""
     use = Sample("assistant", (ToolUse("1", "population", {"city": "Graz"}),), "m", "toolUse")
     answer = Sample("assistant", (TextContent("Graz has 300 000."),), "m")
-    heard: list[Inquiry] = []
+    heard: list[Question] = []
 
-    def sample(inquiry: Inquiry) -> Sample:
-        heard.append(inquiry)
-        return answer if len(inquiry.params["messages"]) > 1 else use
+    def sample(question: Question) -> Sample:
+        heard.append(question)
+        return answer if len(question.params["messages"]) > 1 else use
 
     async with connect(load("asking").Container(), answer=sample) as client:
         assert (await client.call("compare", {"question": "How big is Graz?"})).text == "Graz has 300 000."

@@ -9,7 +9,7 @@ from dependency_injector import containers
 
 from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_server import connect
-from axolotl_server.client.outcomes import Inquiry
+from axolotl_server.client.replies import Question
 from axolotl_server.settings.calls import ApprovalSettings, IdempotencySettings
 from tests.support.docs.pages import EXAMPLES, read_page
 
@@ -23,8 +23,8 @@ async def test_approving() -> None:
     """Both tools ask: one as shown on the page, one with its own message and selected arguments."""
     asked: list[str] = []
 
-    def answer(inquiry: Inquiry) -> Mapping[str, Any]:
-        asked.append(inquiry.message)
+    def answer(question: Question) -> Mapping[str, Any]:
+        asked.append(question.message)
         return {"approve": len(asked) > 1}
 
     example = importlib.import_module("approving")

@@ -9,7 +9,8 @@ from dependency_injector import providers
 
 from axolotl_examples.starter import Container
 from axolotl_examples.starter.clock import IClock, SystemClock
-from axolotl_server import CallOutcome, InProcessClient, connect
+from axolotl_server import InProcessClient, connect
+from axolotl_server.client.replies import CallReply
 
 SMALL_TOOLS = ["echo", "calculate", "current_time", "text_statistics"]
 SOURCE_TOOLS = ["get_sources", "list_categories", "get_provenance", "get_endorsements"]
@@ -28,7 +29,7 @@ async def client() -> AsyncIterator[InProcessClient]:
         yield connected
 
 
-async def calculate(client: InProcessClient, left: float, operation: str, right: float) -> CallOutcome:
+async def calculate(client: InProcessClient, left: float, operation: str, right: float) -> CallReply:
     return await client.call("calculate", {"left": left, "operation": operation, "right": right})
 
 

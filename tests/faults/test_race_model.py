@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pydantic import BaseModel
 
-from axolotl_core import Call, CancelReason, Context, ITool, ToolError
+from axolotl_core import Context, ITool, ToolError
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.layers import Call
 from axolotl_server import ServerHost
 from tests.support.object_counts import bulkhead_of, holdings
 from tests.support.peers.memory_transport import MemoryTransport

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Call, CancelReason, Context, FeatureSpec, ILayer, Invoke, tool
+from axolotl_core import Context, tool
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_server import ServerHost
 from tests.support.containers import process_tools
 from tests.support.forked_processes import Mailbox

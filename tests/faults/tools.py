@@ -10,7 +10,8 @@ from typing import Any
 import psutil
 from dependency_injector import containers, providers
 
-from axolotl_core import Call, Context, ToolError, tool
+from axolotl_core import Context, ToolError, tool
+from axolotl_core.layers import Call
 from axolotl_server.calls.feature_method import FeatureMethod
 from tests.support.tools import echo
 

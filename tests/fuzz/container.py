@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import Context, ResourceNotFound, Sensitive, ToolError, prompt, resource, tool
+from axolotl_core import Context, ResourceNotFound, ToolError, prompt, resource, tool
+from axolotl_core.policies.audit import Sensitive
 
 HIDDEN: Final = "canary-of-an-exception-7e3f"
 """Part of every exception that the features raise. No reply may contain it."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from axolotl_core import Call, ITool, Limits, Principal, ToolSpec
-from axolotl_core.layers import Layer, fold, run_in_place
+from axolotl_core import ITool, Principal
+from axolotl_core.features.spec import Limits, ToolSpec
+from axolotl_core.layers import Call, Layer, fold, run_in_place
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.audit.assembly import Audit, make_audit

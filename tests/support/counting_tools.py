@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from axolotl_core import Call, Context, ITool, Principal
+from axolotl_core import Context, ITool, Principal
+from axolotl_core.layers import Call
 from axolotl_core.policies.tool_rules import Idempotency, IResultStore
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.execution.outage_log import OutageLog

@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from axolotl_core import SchemaTool, tool
+from axolotl_core import tool
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import ServerHost
 from tests.support.peers.memory_transport import MemoryTransport
 from tests.support.peers.wire import INITIALIZE, META, call, message

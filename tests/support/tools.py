@@ -7,7 +7,8 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import Context, ITool, Layer, NoArguments, ToolError, tool
+from axolotl_core import Context, ITool, NoArguments, ToolError, tool
+from axolotl_core.layers import Layer
 
 
 class Text(BaseModel):

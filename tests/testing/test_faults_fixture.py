@@ -5,7 +5,8 @@ from tests.testing.conftest import RunTests
 CONTAINER = """
         import pytest
         from dependency_injector import containers, providers
-        from axolotl_core import Breaker, Retry, tool
+        from axolotl_core import tool
+        from axolotl_core.policies.tool_rules import Breaker, Retry
         from axolotl_testing import assert_refused, assert_result, assert_tool_error
 
         log = []

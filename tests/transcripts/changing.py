@@ -5,17 +5,9 @@ from typing import Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Context,
-    ITool,
-    PromptRegistry,
-    ResourceRegistry,
-    SchemaTool,
-    ToolRegistry,
-    prompt,
-    resource,
-)
+from axolotl_core import Context, ITool, PromptRegistry, ResourceRegistry, ToolRegistry, prompt, resource
 from axolotl_core.registry import Registry
+from axolotl_core.tools.schema_tool import SchemaTool
 
 
 @prompt

@@ -5,19 +5,9 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import (
-    AppLink,
-    Context,
-    Extension,
-    IExtension,
-    ITool,
-    NoArguments,
-    ResourceNotFound,
-    TextResource,
-    ToolError,
-    resource,
-    tool,
-)
+from axolotl_core import Context, ITool, NoArguments, ResourceNotFound, ToolError, resource, tool
+from axolotl_core.content import AppLink, TextResource
+from axolotl_core.extension import Extension, IExtension
 
 RECEIPTS = "com.example/receipts"
 APPS = "io.modelcontextprotocol/ui"

@@ -5,7 +5,8 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import SchemaTool, prompt, resource
+from axolotl_core import prompt, resource
+from axolotl_core.tools.schema_tool import SchemaTool
 
 
 def _nothing(arguments: dict[str, Any]) -> None:

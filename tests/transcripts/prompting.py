@@ -7,24 +7,18 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import (
+from axolotl_core import Context, IPrompt, NoArguments, PromptMessage, ToolError, prompt
+from axolotl_core.content import (
     Annotations,
     AudioContent,
-    Context,
     EmbeddedResource,
-    Icon,
     ImageContent,
-    IPrompt,
-    NoArguments,
-    PromptMessage,
-    PromptResult,
     ResourceLink,
     TextContent,
     TextResource,
-    ToolError,
-    prompt,
 )
-from axolotl_core.prompts import PromptOutput
+from axolotl_core.prompts import PromptOutput, PromptResult
+from axolotl_core.protocol.identity import Icon
 
 ICON = Icon("data:image/png;base64,AA==", "image/png", ("48x48",), "light")
 

@@ -5,17 +5,8 @@ from typing import Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Annotations,
-    BlobResource,
-    Context,
-    IResource,
-    IResourceTemplate,
-    ResourceNotFound,
-    TextResource,
-    ToolError,
-    resource,
-)
+from axolotl_core import Context, IResource, IResourceTemplate, ResourceNotFound, ToolError, resource
+from axolotl_core.content import Annotations, BlobResource, TextResource
 from tests.transcripts.prompting import ICON
 
 

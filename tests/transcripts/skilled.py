@@ -5,7 +5,8 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import CacheHint, ISkill
+from axolotl_core import CacheHint
+from axolotl_core.resources.skills import ISkill
 
 LETTER = b"---\nname: letters\ndescription: Write letters.\nmetadata: {pages: 2}\n---\nSee templates.\n"
 

@@ -7,27 +7,21 @@ from typing import Annotated, Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import (
+from axolotl_core import Context, IStreamTool, ITool, NoArguments, ToolAnnotations, ToolError, tool
+from axolotl_core.content import (
     Annotations,
     AudioContent,
     BlobResource,
     ContentBlock,
-    Context,
     EmbeddedResource,
-    Icon,
     ImageContent,
-    IStreamTool,
-    ITool,
-    NoArguments,
     ResourceLink,
-    SchemaTool,
     TextContent,
     TextResource,
-    ToolAnnotations,
-    ToolError,
     ToolResult,
-    tool,
 )
+from axolotl_core.protocol.identity import Icon
+from axolotl_core.tools.schema_tool import SchemaTool
 
 ICON = Icon("data:image/png;base64,AA==", "image/png", ("48x48",), "light")
 

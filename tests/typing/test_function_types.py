@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, assert_type
 
-from axolotl_core import Context, FunctionTool, ITool, tool, tools_of
+from axolotl_core import Context, ITool, tool, tools_of
+from axolotl_core.tools.tool import FunctionTool
 
 
 @tool

@@ -5,21 +5,11 @@ from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Completion,
-    Context,
-    FunctionPrompt,
-    IPrompt,
-    PromptMessage,
-    PromptRegistry,
-    PromptResult,
-    TextContent,
-    prompt,
-    prompts_of,
-    scan_prompts,
-)
-from axolotl_core.prompts import PromptOutput
+from axolotl_core import Completion, Context, IPrompt, PromptMessage, PromptRegistry, prompt, prompts_of
+from axolotl_core.content import TextContent
+from axolotl_core.prompts import FunctionPrompt, PromptOutput, PromptResult
 from axolotl_core.registry import AnyPrompt
+from axolotl_core.scanning import scan_prompts
 from tests.support.core.callers import Caller
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)

@@ -5,22 +5,11 @@ from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Annotations,
-    CacheHint,
-    Context,
-    FunctionResource,
-    FunctionResourceTemplate,
-    IResource,
-    IResourceTemplate,
-    ResourceRegistry,
-    TextResource,
-    resource,
-    resources_of,
-    scan_resources,
-)
+from axolotl_core import CacheHint, Context, IResource, IResourceTemplate, ResourceRegistry, resource, resources_of
+from axolotl_core.content import Annotations, TextResource
 from axolotl_core.registry import AnyResource
-from axolotl_core.resources.resource import ResourceContents
+from axolotl_core.resources.resource import FunctionResource, FunctionResourceTemplate, ResourceContents
+from axolotl_core.scanning import scan_resources
 
 VariablesT = TypeVar("VariablesT", bound=BaseModel)
 

@@ -5,8 +5,10 @@ from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
-from axolotl_core import Context, IStreamTool, ITool, NoArguments, SchemaTool, TextContent, ToolRegistry, ToolResult
+from axolotl_core import Context, IStreamTool, ITool, NoArguments, ToolRegistry
+from axolotl_core.content import TextContent, ToolResult
 from axolotl_core.registry import AnyTool
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import connect
 from tests.support.tools import container_of
 

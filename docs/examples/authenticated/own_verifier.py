@@ -4,7 +4,9 @@ from dependency_injector import containers, providers
 from ledger import book
 from trying import call, reaching
 
-from axolotl_core import InvalidToken, ITokenVerifier, Principal
+from axolotl_core import Principal
+from axolotl_core.errors import InvalidToken
+from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server import ServerHost, make_app
 
 

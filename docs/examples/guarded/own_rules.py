@@ -2,7 +2,9 @@ import asyncio
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Decision, FeatureSpec, IAuthorizer, Principal, tool
+from axolotl_core import Principal, tool
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import connect
 
 

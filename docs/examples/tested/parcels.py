@@ -1,6 +1,7 @@
 from dependency_injector import containers, providers
 
-from axolotl_core import Retry, ToolAnnotations, ToolError, tool, tools_of
+from axolotl_core import ToolAnnotations, ToolError, tool, tools_of
+from axolotl_core.policies.tool_rules import Retry
 
 
 class Places:

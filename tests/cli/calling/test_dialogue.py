@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from axolotl_cli.calling.dialogue import Dialogue
-from axolotl_server import DECLINE, Inquiry
+from axolotl_server.client.replies import DECLINE, Question
 from tests.support.commands import ROOT
 from tests.support.processes import Processes
 
@@ -80,7 +80,7 @@ def test_page(processes: Processes) -> None:
 async def test_what_is_no_page(capsys: pytest.CaptureFixture[str], url: str) -> None:
     """Only pages of the web are shown as such; others are declined without a question."""
     params = {"mode": "url", "message": "Please pay", "url": url, "elicitationId": "1"}
-    assert await Dialogue().answer(Inquiry("ask-1", "elicitation/create", params)) == DECLINE
+    assert await Dialogue().answer(Question("ask-1", "elicitation/create", params)) == DECLINE
     problem = f"The server wants {url} opened, which is not a web page: declined"
     assert capsys.readouterr().err == f"Please pay\n  {problem}\n"
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis, AuthFinding
-from axolotl_core import InvalidToken, Principal
+from axolotl_core import Principal
+from axolotl_core.errors import InvalidToken
 from axolotl_server.access.fetcher import HttpFetcher
 from axolotl_server.access.verifiers import make_verifier
 from axolotl_server.settings.authentication import AuthSettings

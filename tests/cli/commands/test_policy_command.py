@@ -11,7 +11,8 @@ from tests.cli.conftest import CommandLine
 SERVER = """
     from dependency_injector import containers, providers
 
-    from axolotl_core import Decision, IAuthorizer, prompt, resource, tool
+    from axolotl_core import prompt, resource, tool
+    from axolotl_core.policies.access import Decision, IAuthorizer
 
 
     @tool(tags=frozenset({"money"}))

@@ -10,8 +10,10 @@ from pydantic import BaseModel, Field
 
 from axolotl_cli.serving.banner import curl_command
 from axolotl_cli.views.schemas import sample_arguments, sample_of
-from axolotl_core import Limits, SchemaTool, ToolAnnotations, ToolSpec, tool
+from axolotl_core import ToolAnnotations, tool
+from axolotl_core.features.spec import Limits, ToolSpec
 from axolotl_core.registry import AnyTool
+from axolotl_core.tools.schema_tool import SchemaTool
 
 
 class Tree(BaseModel):

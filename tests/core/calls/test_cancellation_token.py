@@ -8,7 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from axolotl_core import CancellationToken, CancelReason, ToolCancelled
+from axolotl_core.calls.cancellation import CancellationToken, CancelReason
+from axolotl_core.errors import ToolCancelled
 
 
 def test_a_new_token_is_not_cancelled() -> None:

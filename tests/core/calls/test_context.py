@@ -7,21 +7,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Call,
-    CancelReason,
-    Context,
-    Declined,
-    Implementation,
-    MissingCapability,
-    Principal,
-    Root,
-    ToolCancelled,
-    TraceContext,
-)
+from axolotl_core import Context, Declined, Principal
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import MissingCapability, ToolCancelled
 from axolotl_core.features.spec import Limits, ToolSpec
-from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_core.questions.question import InvalidAnswer
+from axolotl_core.layers import Call
+from axolotl_core.protocol.identity import ANONYMOUS, Implementation
+from axolotl_core.protocol.messages import TraceContext
+from axolotl_core.questions.question import InvalidAnswer, Root
 from tests.support.core.callers import Caller
 from tests.support.core.sample_tools import Add
 

@@ -11,9 +11,6 @@ import pytest
 from axolotl_core import (
     ConfigurationError,
     Context,
-    FeatureSpec,
-    Icon,
-    IFeature,
     IPrompt,
     IResource,
     IResourceTemplate,
@@ -28,8 +25,10 @@ from axolotl_core import (
     tool,
 )
 from axolotl_core.errors import DefinitionError, OutputError
-from axolotl_core.features.spec import Limits
+from axolotl_core.features.feature import IFeature
+from axolotl_core.features.spec import FeatureSpec, Limits
 from axolotl_core.prompts import check_prompt
+from axolotl_core.protocol.identity import Icon
 from axolotl_core.registry import Registry
 from tests.support.core.feature_calls import run
 

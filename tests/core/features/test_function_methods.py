@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, Context, FunctionTool, tool, tools_of
+from axolotl_core import ConfigurationError, Context, tool, tools_of
+from axolotl_core.tools.tool import FunctionTool
 from tests.support.core.sample_tools import call
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_core import ConfigurationError, Context, ITool, Limits, ToolSpec, tool
-from axolotl_core.features.spec import HeaderParameter, header_parameters
+from axolotl_core import ConfigurationError, Context, ITool, tool
+from axolotl_core.features.spec import HeaderParameter, Limits, ToolSpec, header_parameters
 
 LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
 

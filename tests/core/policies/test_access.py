@@ -2,8 +2,7 @@
 
 import pytest
 
-from axolotl_core import ToolNotFound
-from axolotl_core.errors import Forbidden
+from axolotl_core.errors import Forbidden, ToolNotFound
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind, with_decision
 
 DENIED = Decision(False, "no money", "it says so")

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, FeatureSpec, Limits
+from axolotl_core import ConfigurationError
 from axolotl_core.features.feature import Kind
+from axolotl_core.features.spec import FeatureSpec, Limits
 from axolotl_core.policies.quota import QuotaRule, RateLimit, WindowLimit
 from tests.support.core.sample_tools import Named
 

@@ -11,10 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from axolotl_core import InvalidArguments, SchemaTool
+from axolotl_core import InvalidArguments
 from axolotl_core.errors import ParseError
 from axolotl_core.protocol.json_limits import MAX_DEPTH, check_limits
 from axolotl_core.protocol.messages import diagnose, read_head
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.support.core.sample_tools import read_bytes
 
 ENVELOPE = 2  # the message and its params

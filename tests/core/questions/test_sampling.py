@@ -13,8 +13,8 @@ from axolotl_core.questions.sampling import (
     Sample,
     SamplingMessage,
     SamplingTool,
-    ToolOutcome,
     ToolUse,
+    ToolUseResult,
     read_sample,
     sampling_question,
 )
@@ -112,14 +112,14 @@ def test_a_client_must_have_what_is_used(options: Any, parts: Any) -> None:
 
 def test_a_conversation_with_tools_needs_a_client_with_tools() -> None:
     """Tool uses in the conversation require the capability, too."""
-    conversation = [SamplingMessage("assistant", USE), SamplingMessage("user", ToolOutcome("1", "3"))]
+    conversation = [SamplingMessage("assistant", USE), SamplingMessage("user", ToolUseResult("1", "3"))]
     assert sampling_question(conversation, max_tokens=1).requires == {"sampling": {"tools": {}}}
 
 
 def test_a_conversation_goes_on_with_the_answer() -> None:
     """The answer can be used as the next message, and contains its tool uses."""
     sample = Sample("assistant", (TextContent("Let me see"), USE), "m", "toolUse")
-    outcomes = [ToolOutcome(use.id, "3") for use in sample.tool_uses]
+    outcomes = [ToolUseResult(use.id, "3") for use in sample.tool_uses]
     conversation = [SamplingMessage("user", "1 + 2?"), sample.message, SamplingMessage("user", outcomes)]
     _, answered, told = messages_of(*conversation)
     assert [block["type"] for block in answered["content"]] == ["text", "tool_use"]

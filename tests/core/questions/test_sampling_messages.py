@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from axolotl_core.content import Annotations, AudioContent, ImageContent, TextContent
-from axolotl_core.questions.sampling import SamplingMessage, ToolOutcome, ToolUse, sampling_question
+from axolotl_core.questions.sampling import SamplingMessage, ToolUse, ToolUseResult, sampling_question
 
 USE = ToolUse("1", "add", {"a": 1, "b": 2})
 OTHER_USE = ToolUse("2", "add", {"a": 3, "b": 4})
@@ -43,7 +43,7 @@ def test_outcomes_of_tools_have_the_form_of_the_protocol() -> None:
     _, written = messages_of(
         SamplingMessage("assistant", (USE, OTHER_USE)),
         SamplingMessage(
-            "user", (ToolOutcome("2", "7", is_error=True, meta={"m": 1}), ToolOutcome("1", (), Total(total=3)))
+            "user", (ToolUseResult("2", "7", is_error=True, meta={"m": 1}), ToolUseResult("1", (), Total(total=3)))
         ),
     )
     assert written["content"] == [

@@ -8,20 +8,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from axolotl_core import (
-    Annotations,
-    BlobResource,
-    CacheHint,
-    ConfigurationError,
-    Context,
-    FunctionResource,
-    FunctionResourceTemplate,
-    InvalidArguments,
-    ResourceRegistry,
-    TextResource,
-    resource,
-    tool,
-)
+from axolotl_core import CacheHint, ConfigurationError, Context, InvalidArguments, ResourceRegistry, resource, tool
+from axolotl_core.content import Annotations, BlobResource, TextResource
+from axolotl_core.resources.resource import FunctionResource, FunctionResourceTemplate
 from tests.support.core.feature_calls import URI, read, run, text_at
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_core import BlobResource, Context, IResource, TextContent, TextResource
+from axolotl_core import Context, IResource
+from axolotl_core.content import BlobResource, TextContent, TextResource
 from axolotl_core.resources.resource import contents_of
 from tests.support.core.feature_calls import URI, run
 

@@ -4,15 +4,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import (
-    ConfigurationError,
-    FunctionResourceTemplate,
-    ResourceRegistry,
-    TextResource,
-    resource,
-    resources_of,
-    tool,
-)
+from axolotl_core import ConfigurationError, ResourceRegistry, resource, resources_of, tool
+from axolotl_core.content import TextResource
+from axolotl_core.resources.resource import FunctionResourceTemplate
 from tests.support.core.feature_calls import URI, run, text_at
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import AppLink, Context, ITool, NoArguments, tool
-from axolotl_core.content import APP_EXTENSION, APP_MIME_TYPE, APP_SCHEME, app_link
+from axolotl_core import Context, ITool, NoArguments, tool
+from axolotl_core.content import APP_EXTENSION, APP_MIME_TYPE, APP_SCHEME, AppLink, app_link
 from axolotl_core.protocol.wire import encode
 
 

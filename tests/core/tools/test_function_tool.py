@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Optional
 import pytest
 from pydantic import Field
 
-from axolotl_core import ConfigurationError, Context, Icon, InvalidArguments, ToolAnnotations, tool
+from axolotl_core import ConfigurationError, Context, InvalidArguments, ToolAnnotations, tool
 from axolotl_core.features import function_feature
 from axolotl_core.features.attributes import relative_path
+from axolotl_core.protocol.identity import Icon
 from tests.support.core.sample_tools import Pair, Sum, call, read
 
 

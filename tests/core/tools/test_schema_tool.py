@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from axolotl_core import ConfigurationError, InvalidArguments, SchemaTool, ToolRegistry
+from axolotl_core import ConfigurationError, InvalidArguments, ToolRegistry
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.schema import JsonSchema
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.support.core.sample_tools import call, read, read_bytes
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import Context, ImageContent, IStreamTool, NoArguments, TextContent, ToolError, tool
+from axolotl_core import Context, IStreamTool, NoArguments, ToolError, tool
+from axolotl_core.content import ImageContent, TextContent
 from axolotl_core.registry import AnyTool
 from tests.support.core.callers import Caller
 from tests.support.core.sample_tools import call

@@ -6,7 +6,8 @@ from typing import Any, Generic, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ConfigurationError, Context, ITool, NoArguments, ToolRegistry, ToolResult
+from axolotl_core import ConfigurationError, Context, ITool, NoArguments, ToolRegistry
+from axolotl_core.content import ToolResult
 from axolotl_core.registry import AnyTool
 from axolotl_core.tools.tool import check_definition
 from tests.support.core.sample_tools import Add, Named, Pair, Sum

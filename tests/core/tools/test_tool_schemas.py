@@ -11,7 +11,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from typing_extensions import TypedDict
 
-from axolotl_core import ConfigurationError, Context, ITool, Limits, NoArguments, ToolSpec
+from axolotl_core import ConfigurationError, Context, ITool, NoArguments
+from axolotl_core.features.spec import Limits, ToolSpec
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import JsonSchema, wrapped
 from tests.support.core.sample_tools import Add, fits

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import CancelReason, Context, ToolCancelled
+from axolotl_core import Context
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import ToolCancelled
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode, notification

@@ -12,29 +12,23 @@ import pytest
 from dependency_injector import providers
 
 from axolotl_core import (
-    Call,
-    CancelReason,
     Context,
     Declined,
     Forbidden,
-    ILayer,
-    InputRequired,
-    Invoke,
     ITool,
     NoArguments,
-    Overloaded,
     Principal,
-    QuotaExceeded,
     Refused,
     ResourceNotFound,
     ToolAnnotations,
     ToolError,
-    ToolTimeout,
     prompt,
     resource,
 )
-from axolotl_core.errors import ToolNotFound
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import InputRequired, Overloaded, QuotaExceeded, ToolNotFound, ToolTimeout
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.access import Decision, with_decision
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_server import connect

@@ -32,10 +32,11 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.experimental.pipeline import validate_as
 from typing_extensions import TypedDict
 
-from axolotl_core import Context, ITool, SchemaTool, prompt, tool, tools_of
+from axolotl_core import Context, ITool, prompt, tool, tools_of
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec, Limits
 from axolotl_core.policies.audit import Sensitive
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server.audit.records import Redact
 from axolotl_server.audit.redaction import redactor
 from tests.support.audited_calls import MemorySink, Pipeline, audit_into, record

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from axolotl_core import ITokenVerifier, Principal
+from axolotl_core import Principal
+from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server.access.gate import BearerGate, Challenges, TokenCache
 from tests.support.authorization_server import authority
 from tests.support.servers.authenticated_server import bearer, discover, gated

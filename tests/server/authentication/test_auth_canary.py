@@ -9,8 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import Call, Context, ILayer, Invoke, Principal, tool
+from axolotl_core import Context, Principal, tool
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from tests.support.authorization_server import authority
 from tests.support.peers.token_client import Holder
 from tests.support.peers.wire import call

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import InvalidToken, ITokenVerifier, Principal
-from axolotl_core.errors import ConfigurationError
+from axolotl_core import Principal
+from axolotl_core.errors import ConfigurationError, InvalidToken
+from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server import HttpApp, ServerHost, make_app
 from tests.support.authorization_server import RESOURCE, authority
 from tests.support.peers.wire import message, raw_exchange, raw_request

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ITokenVerifier, Principal
+from axolotl_core import Principal
+from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server.access.fetcher import HttpFetcher, Unavailable
 from axolotl_server.access.gate import token_sender
 from axolotl_server.access.introspection import IntrospectionVerifier

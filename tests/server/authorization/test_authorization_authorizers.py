@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import FeatureSpec, Principal
+from axolotl_core import Principal
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
 from axolotl_server.access.rules import DefaultAuthorizer

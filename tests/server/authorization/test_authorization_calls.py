@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import Context, ExtensionMethod, IExtension, SchemaTool, resource, tool
+from axolotl_core import Context, resource, tool
+from axolotl_core.extension import ExtensionMethod, IExtension
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import ServerHost
 from tests.support.servers.restricted_servers import (
     ADA,

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Call, FeatureSpec, Forbidden, Principal, ResourceNotFound, ToolNotFound
+from axolotl_core import Forbidden, Principal, ResourceNotFound
 from axolotl_core.calls.caller import NOBODY
-from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
+from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound, ToolNotFound
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.access.authorization import Authorization, GuardVerdict
 from axolotl_server.features.completion import CompletionFeature

@@ -7,7 +7,8 @@ import pytest
 from dependency_injector import providers
 from hypothesis import HealthCheck, given, settings
 
-from axolotl_core import CacheHint, Context, FeatureSpec, Principal, ToolRegistry, resource, tool
+from axolotl_core import CacheHint, Context, Principal, ToolRegistry, resource, tool
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Call, FeatureSpec, ILayer, Invoke, Principal, tool
+from axolotl_core import Principal, tool
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.calls.binding import Layers
 from axolotl_server.hosting import assembly

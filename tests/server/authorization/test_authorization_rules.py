@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core import FeatureSpec, IFeature, Principal, tool
+from axolotl_core import Principal, tool
+from axolotl_core.features.feature import IFeature
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import ANONYMOUS
 from tests.support.servers.restricted_servers import (
     ADA,

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from axolotl_core import FeatureSpec, InvalidToken, ITokenVerifier, Principal, tool
-from axolotl_core.policies.access import Decision, IAuthorizer
+from axolotl_core import Principal, tool
+from axolotl_core.errors import InvalidToken
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer, ITokenVerifier
 from axolotl_server import ServerHost
 from tests.support.servers.authenticated_server import bearer, called, container, gated
 from tests.support.servers.restricted_servers import ADA, GUESTS, ROOT, Speaker, offering, speaking

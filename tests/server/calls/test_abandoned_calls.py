@@ -7,18 +7,11 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import (
-    Call,
-    CancelReason,
-    Context,
-    FeatureSpec,
-    ILayer,
-    Invoke,
-    IPrompt,
-    NoArguments,
-    ToolCancelled,
-    tool,
-)
+from axolotl_core import Context, IPrompt, NoArguments, tool
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import ToolCancelled
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from tests.support.endless_tools import SHORT, Stuck
 from tests.support.peers.memory_peer import Peer

@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 from dependency_injector import providers
 
-from axolotl_core import CancelReason, Context
+from axolotl_core import Context
+from axolotl_core.calls.cancellation import CancelReason
 from tests.server.calls.test_abandoned_calls import StuckPrompt
 from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client

@@ -7,7 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import CancelReason, Context, ITool, NoArguments, tool
+from axolotl_core import Context, ITool, NoArguments, tool
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import HttpApp, ServerHost
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import (

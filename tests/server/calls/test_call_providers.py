@@ -11,17 +11,8 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import (
-    CancellationToken,
-    Context,
-    ITool,
-    NoArguments,
-    Principal,
-    ToolError,
-    prompt,
-    resource,
-    tool,
-)
+from axolotl_core import Context, ITool, NoArguments, Principal, ToolError, prompt, resource, tool
+from axolotl_core.calls.cancellation import CancellationToken
 from axolotl_core.calls.scope import current_call
 from axolotl_server import connect
 from axolotl_server.call_providers import call_cancellation, call_context, call_principal

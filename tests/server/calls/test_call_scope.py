@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Context, ITool, NoArguments, ToolCancelled, ToolError, tool
+from axolotl_core import Context, ITool, NoArguments, ToolError, tool
+from axolotl_core.errors import ToolCancelled
 from axolotl_server import ServerHost, connect
 from tests.support.call_resources import Ledger, Plain, Waiting, failing, failing_plainly
 from tests.support.peers.memory_peer import Peer

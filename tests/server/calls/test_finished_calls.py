@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Call, CancelReason, Context, FeatureSpec, ILayer, Invoke, tool
+from axolotl_core import Context, tool
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.support.object_counts import bulkhead_of, holdings
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import Context, ITool, NoArguments, ToolResult
-from axolotl_core.content import ImageContent, TextContent
+from axolotl_core import Context, ITool, NoArguments
+from axolotl_core.content import ImageContent, TextContent, ToolResult
 from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_server import connect
 from tests.support.tools import container_of

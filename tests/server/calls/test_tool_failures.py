@@ -11,19 +11,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from axolotl_core import (
-    Context,
-    Forbidden,
-    ITool,
-    NoArguments,
-    ProtocolError,
-    SchemaTool,
-    TextContent,
-    ToolError,
-    ToolResult,
-    tool,
-)
+from axolotl_core import Context, Forbidden, ITool, NoArguments, ProtocolError, ToolError, tool
+from axolotl_core.content import TextContent, ToolResult
 from axolotl_core.features.attributes import relative_path
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import ServerHost, connect
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import call, mirrored, raw_exchange, raw_request

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import TextContent, ToolResult, tool
+from axolotl_core import tool
+from axolotl_core.content import TextContent, ToolResult
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 
 

@@ -14,22 +14,18 @@ from axolotl_core import Completion
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, REVISIONS
 from axolotl_core.questions.question import Root
-from axolotl_server import (
+from axolotl_server import Client, RemoteError, connect, connect_process, connect_url
+from axolotl_server.client.channel import InvalidReply
+from axolotl_server.client.replies import (
     ACCEPT,
     DECLINE,
     Answer,
     Answering,
-    Client,
-    Inquiry,
-    InvalidReply,
-    RemoteError,
+    Change,
+    Question,
     TaskCancelled,
     UnansweredQuestion,
-    connect,
-    connect_process,
-    connect_url,
 )
-from axolotl_server.client.outcomes import Change
 from tests.support.clients.full_container import Container
 from tests.support.clients.slow_tools import begun
 from tests.support.commands import ROOT
@@ -70,11 +66,11 @@ async def connected(way: str, answer: Answering | None = None, **more: Any) -> A
                 yield client
 
 
-def answering(answers: Mapping[str, Answer], asked: list[Inquiry] | None = None) -> Answering:
-    def answer(inquiry: Inquiry) -> Answer:
+def answering(answers: Mapping[str, Answer], asked: list[Question] | None = None) -> Answering:
+    def answer(question: Question) -> Answer:
         if asked is not None:
-            asked.append(inquiry)
-        return answers[inquiry.method]
+            asked.append(question)
+        return answers[question.method]
 
     return answer
 
@@ -124,7 +120,7 @@ async def test_progress_and_log_messages(way: str) -> None:
 @pytest.mark.parametrize("way", WITH_FORMS)
 async def test_questions(way: str) -> None:
     """Forms, pages, questions to a model and roots are answered by the callback."""
-    asked: list[Inquiry] = []
+    asked: list[Question] = []
     answers: dict[str, Any] = {
         "elicitation/create": {"word": "soon"},
         "sampling/createMessage": "a model's text",
@@ -136,7 +132,7 @@ async def test_questions(way: str) -> None:
         assert "a model's text" in (await client.call("summarise", {"text": "long"})).text
         assert (await client.call("workplaces")).text == '["srv: file:///srv"]'
         assert (await client.call("everything")).text == "soon, a model's text, 1 roots"
-    assert {inquiry.key for inquiry in asked} >= {"ask-1", "sample-1", "roots-1"}
+    assert {question.key for question in asked} >= {"ask-1", "sample-1", "roots-1"}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -156,8 +152,8 @@ async def test_pages_and_refused_answers(way: str) -> None:
 async def test_an_error_of_the_answer_is_raised(way: str) -> None:
     """What the callback raises is raised where the call is awaited, and the client stays usable."""
 
-    def fail(inquiry: Inquiry) -> Answer:
-        raise LookupError(inquiry.message)
+    def fail(question: Question) -> Answer:
+        raise LookupError(question.message)
 
     async with connected(way, fail) as client:
         with pytest.raises(LookupError, match=r"A word\?"):

@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import (
-    CacheHint,
-    CancelReason,
-    Completion,
-    InvalidArguments,
-)
+from axolotl_core import CacheHint, Completion, InvalidArguments
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
-from axolotl_server.client.outcomes import (
+from axolotl_server.client.replies import (
     Change,
 )
 from tests.support.scenarios.client_container import Container, greeting

@@ -8,23 +8,19 @@ import pytest
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Context,
-    Extension,
-    ResourceNotFound,
-    Root,
-    TextContent,
-    tool,
-)
+from axolotl_core import Context, ResourceNotFound, tool
+from axolotl_core.content import TextContent
+from axolotl_core.extension import Extension
+from axolotl_core.questions.question import Root
 from axolotl_core.questions.sampling import Sample
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
-from axolotl_server.client.outcomes import (
+from axolotl_server.client.replies import (
     ACCEPT,
     CANCEL,
     DECLINE,
     EVERYTHING,
     Answer,
-    Inquiry,
+    Question,
     TaskCancelled,
     UnansweredQuestion,
 )
@@ -40,19 +36,19 @@ from tests.support.tools import Probe
 FILE = Root("file:///home/ann", "home")
 
 
-def answering(*answers: Answer) -> Callable[[Inquiry], Answer]:
+def answering(*answers: Answer) -> Callable[[Question], Answer]:
     """Return prepared answers in order."""
     prepared = iter(answers)
-    return lambda inquiry: next(prepared)
+    return lambda question: next(prepared)
 
 
 async def test_rounds() -> None:
     """Questions are answered round by round with their keys, until the call ends."""
-    asked: list[Inquiry] = []
+    asked: list[Question] = []
 
-    def answer(inquiry: Inquiry) -> BaseModel:
-        asked.append(inquiry)
-        return Sure(sure=True) if inquiry.key == "sure" else Size(size="large")
+    def answer(question: Question) -> BaseModel:
+        asked.append(question)
+        return Sure(sure=True) if question.key == "sure" else Size(size="large")
 
     async with connect(Container(), answer=answer) as client:
         assert (await client.call("order")).text == "large: True"
@@ -65,7 +61,7 @@ async def test_rounds() -> None:
 
 async def test_prompts_and_resources_ask() -> None:
     """Prompts and resources can ask too."""
-    async with connect(Container(), answer=lambda inquiry: Size(size="small")) as client:
+    async with connect(Container(), answer=lambda question: Size(size="small")) as client:
         assert (await client.get_prompt("demanding")).text == "small"
         assert (await client.read_resource("sizes://mine")).text == "small"
 
@@ -116,9 +112,9 @@ async def test_answers_of_a_model(given: Answer, text: str) -> None:
 async def test_several_questions_at_once(roots: Answer) -> None:
     """Questions of one round are answered together, also later."""
 
-    async def answer(inquiry: Inquiry) -> Answer:
+    async def answer(question: Question) -> Answer:
         await asyncio.sleep(0)
-        match inquiry.method:
+        match question.method:
             case "elicitation/create":
                 return Size(size="small")
             case "sampling/createMessage":
@@ -139,10 +135,10 @@ async def test_no_answer() -> None:
 
 async def test_wrong_answers_end() -> None:
     """The number of rounds is limited."""
-    asked: list[Inquiry] = []
+    asked: list[Question] = []
 
-    def answer(inquiry: Inquiry) -> Answer:
-        asked.append(inquiry)
+    def answer(question: Question) -> Answer:
+        asked.append(question)
         return {"size": "huge"}
 
     async with connect(Container(), answer=answer) as client:

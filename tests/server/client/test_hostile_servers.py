@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from axolotl_server import ClientLimits, HttpStatusError, InvalidReply, RemoteError, connect_url
-from axolotl_server.client.event_reading import EventParser, EventTooLarge
+from axolotl_server import RemoteError, connect_url
+from axolotl_server.client.channel import InvalidReply
+from axolotl_server.client.event_reading import ClientLimits, EventParser, EventTooLarge
+from axolotl_server.client.http_channel import HttpStatusError
 from tests.support.servers.serving import PATIENCE_SECONDS
 
 LIMITS = ClientLimits(

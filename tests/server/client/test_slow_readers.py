@@ -13,11 +13,12 @@ import pytest
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
-from axolotl_server import Change, Client, ClientLimits, DefaultHandler, InvalidReply, ServerHost, connect_url
-from axolotl_server.client.channel import Inbox, MemoryPipe, Message
+from axolotl_server import Client, DefaultHandler, ServerHost, connect_url
+from axolotl_server.client.channel import Inbox, InvalidReply, MemoryPipe, Message
 from axolotl_server.client.connecting import connect_channel
-from axolotl_server.client.event_reading import StreamReceiver
+from axolotl_server.client.event_reading import ClientLimits, StreamReceiver
 from axolotl_server.client.process_channel import LineChannel
+from axolotl_server.client.replies import Change
 from axolotl_server.protocol.flow_control import MAX_WAITING, MAX_WAITING_BYTES
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import container_of

@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field
 
-from axolotl_core import Context, ITool, SchemaTool
+from axolotl_core import Context, ITool
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.support.peers.wire import META, VERSION, RawReply, call, message, mirrored, raw_exchange, raw_request
 from tests.support.servers.serving import HttpServer, serving
 from tests.support.tools import Echo, container_of

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CancelReason, Principal
+from axolotl_core import Principal
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.execution.process_pool import ProcessPool
 from tests.support.containers import process_tools
@@ -81,7 +82,7 @@ async def test_messages_after_the_end_are_dropped() -> None:
 async def test_a_process_cannot_ask() -> None:
     """A question from a process raises an error that explains the limitation."""
 
-    async def answer(inquiry: Any) -> Any:
+    async def answer(question: Any) -> Any:
         raise AssertionError("nobody is asked")
 
     async with connect(container_of(process_tools.ask), answer=answer) as client:

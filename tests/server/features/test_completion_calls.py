@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from axolotl_core import CancelReason, Context, IPrompt, NoArguments, prompt, prompts_of, resource, resources_of
+from axolotl_core import Context, IPrompt, NoArguments, prompt, prompts_of, resource, resources_of
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.prompts import PromptOutput
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 

@@ -12,19 +12,11 @@ import httpx2
 import pytest
 from dependency_injector.containers import DynamicContainer
 
-from axolotl_core import (
-    Call,
-    CancelReason,
-    Context,
-    ExtensionMethod,
-    IExtension,
-    ILayer,
-    Invoke,
-    prompt,
-    resource,
-    tool,
-)
+from axolotl_core import Context, prompt, resource, tool
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.extension import ExtensionMethod, IExtension
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.wire import META, connection, message, mirrored, raw_request, read_head

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import ConfigurationError, HealthStatus, IHealthCheck, tool
+from axolotl_core import ConfigurationError, tool
+from axolotl_core.health import HealthStatus, IHealthCheck
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server import ServerHost
 from tests.support.servers.probed_server import Found, Held, probed

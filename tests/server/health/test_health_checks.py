@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core import HealthStatus
+from axolotl_core.health import HealthStatus
 from axolotl_server.health import CheckResult, CheckRunner, HealthReport
 from tests.support.servers.probed_server import Found
 

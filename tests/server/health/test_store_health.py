@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Idempotency, InvalidToken, tool
+from axolotl_core import tool
+from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
-from axolotl_core.policies.tool_rules import ClaimResult
+from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.support.authorization_server import authority

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, Context, FeatureSpec, ILayer, Invoke, ITool, NoArguments, tool
+from axolotl_core import ConfigurationError, Context, ITool, NoArguments, tool
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke
 from axolotl_server import ServerHost, ServerSettings, connect
 from tests.support.tools import Echo
 

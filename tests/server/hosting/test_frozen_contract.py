@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Approval, ConfigurationError, Context, ITool, NoArguments
+from axolotl_core import ConfigurationError, Context, ITool, NoArguments
+from axolotl_core.policies.tool_rules import Approval
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.contract import lock_of
 from tests.support.peers.memory_peer import container_with

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import ConfigurationError, INameRule, SchemaTool
+from axolotl_core import ConfigurationError
+from axolotl_core.names import INameRule
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from tests.support.tools import Echo, container_of
 

@@ -5,7 +5,7 @@ import asyncio
 from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_core.policies.tool_rules import Breaker, Idempotency, Retry
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.client.outcomes import Inquiry
+from axolotl_server.client.replies import Question
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.circuit import CircuitBreaker
 from tests.support.tools import container_of
@@ -41,8 +41,8 @@ async def test_all_at_once() -> None:
     """Each caller is asked at most once, retries do not trip the breaker, and the work runs once."""
     tool, asked = Everything(), []
 
-    def answer(inquiry: Inquiry) -> dict[str, bool]:
-        asked.append(inquiry.key)
+    def answer(question: Question) -> dict[str, bool]:
+        asked.append(question.key)
         return {"approve": True}
 
     async with ServerHost(container_of(tool)) as host:

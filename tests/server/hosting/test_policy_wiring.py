@@ -7,10 +7,10 @@ import pytest
 from dependency_injector import providers
 from redis import Redis
 
-from axolotl_core import Context, Idempotency, ITool, NoArguments, ToolAnnotations
-from axolotl_core.policies.tool_rules import ClaimResult, IResultStore
+from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
+from axolotl_core.policies.tool_rules import ClaimResult, Idempotency, IResultStore
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.client.outcomes import Inquiry
+from axolotl_server.client.replies import Question
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.support.audited_calls import MemorySink
 from tests.support.servers.serving import until
@@ -65,8 +65,8 @@ async def test_tools_by_name_need_approval() -> None:
     """Settings can require approval for tools by patterns, without affecting others."""
     asked: list[str] = []
 
-    def answer(inquiry: Inquiry) -> dict[str, bool]:
-        asked.append(inquiry.message)
+    def answer(question: Question) -> dict[str, bool]:
+        asked.append(question.message)
         return {"approve": False}
 
     settings = {"approval": {"tools": ["PA*"]}}

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, SchemaTool, ToolRegistry
+from axolotl_core import ConfigurationError, ToolRegistry
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.settings.calls import ToolOverrides, ToolsSettings
 from tests.support.tools import Echo

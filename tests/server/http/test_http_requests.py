@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from axolotl_core import SchemaTool
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.support.peers.wire import (
     RawReply,
     call,

@@ -12,8 +12,10 @@ import pytest_asyncio
 from mcp import Client as OfficialClient
 from mcp.client.sse import sse_client
 
-from axolotl_core import CancelReason, Context, ITool, NoArguments, SchemaTool, tool
+from axolotl_core import Context, ITool, NoArguments, tool
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.access.api_keys import hash_key
 from axolotl_server.protocol.flow_control import MAX_WAITING

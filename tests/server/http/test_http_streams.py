@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
-from axolotl_core import Context, ITool, SchemaTool
+from axolotl_core import Context, ITool
 from axolotl_core.protocol.wire import notification
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.protocol.flow_control import MAX_WAITING, MAX_WAITING_BYTES, Backlog, is_droppable
 from tests.support.peers.session_client import Client, EventReader

@@ -12,7 +12,7 @@ from axolotl_core import Context, ITool, NoArguments, Principal, ToolAnnotations
 from axolotl_core.policies.tool_rules import Approval
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.audit.redaction import redactor
-from axolotl_server.client.outcomes import CANCEL, DECLINE, Inquiry
+from axolotl_server.client.replies import CANCEL, DECLINE, Question
 from axolotl_server.layers.approval import ApprovalDemand, ApprovalLayer
 from axolotl_server.layers.approval_question import ApprovalForm
 from tests.support.audited_calls import MemorySink
@@ -52,8 +52,8 @@ async def test_a_yes_lets_the_tool_run() -> None:
     """The user is asked once per call, and then the tool runs once."""
     tool, asked = Delete(), []
 
-    def answer(inquiry: Inquiry) -> ApprovalForm:
-        asked.append(inquiry.message)
+    def answer(question: Question) -> ApprovalForm:
+        asked.append(question.message)
         return ApprovalForm(approve=True)
 
     async with connect(server_with(tool), answer=answer) as client:
@@ -156,9 +156,9 @@ async def test_a_tools_own_questions_keep_their_names() -> None:
     """The approval comes first, is kept in all rounds, and does not change the keys of other questions."""
     keys: list[str] = []
 
-    def answer(inquiry: Inquiry) -> Mapping[str, Any]:
-        keys.append(inquiry.key)
-        return {"approve": True} if inquiry.key == KEY else {"word": inquiry.key}
+    def answer(question: Question) -> Mapping[str, Any]:
+        keys.append(question.key)
+        return {"approve": True} if question.key == KEY else {"word": question.key}
 
     async with connect(server_with(Curious()), answer=answer) as client:
         assert (await client.call("curious")).text == "ask-1 ask-2"
@@ -266,8 +266,8 @@ async def test_operators_demand_approval(
     """An operator can require approval for tools by their annotations."""
     questions: list[str] = []
 
-    def answer(inquiry: Inquiry) -> Mapping[str, Any]:
-        questions.append(inquiry.key)
+    def answer(question: Question) -> Mapping[str, Any]:
+        questions.append(question.key)
         return {"approve": True}
 
     async with connect(server_with(tool_that_says(**annotations), required_for), answer=answer) as client:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from axolotl_core import ConfigurationError, Context, ITool, SchemaTool, ToolAnnotations
+from axolotl_core import ConfigurationError, Context, ITool, ToolAnnotations
 from axolotl_core.policies.audit import Sensitive
 from axolotl_core.policies.tool_rules import Approval
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server.audit.redaction import redactor
 from axolotl_server.layers.approval_question import message_writer
 from tests.support.peers.layer_calls import spec_of

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CancelReason, Context, ITool, NoArguments, ToolError
+from axolotl_core import Context, ITool, NoArguments, ToolError
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Declined, Forbidden, InputRequired, MissingCapability, Overloaded
 from axolotl_core.policies.tool_rules import Breaker, BreakerState
 from axolotl_server import connect

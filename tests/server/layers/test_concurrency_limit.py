@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import Call, Context, ITool, NoArguments, Overloaded, tool
+from axolotl_core import Context, ITool, NoArguments, tool
+from axolotl_core.errors import Overloaded
+from axolotl_core.layers import Call
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.layers.concurrency import Bulkhead
 from tests.support.object_counts import bulkhead_of

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import Breaker, Context, Idempotency, IFeature, Invoke, ITool, NoArguments, Retry, ToolAnnotations
-from axolotl_core.layers import type_of_layer
+from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
+from axolotl_core.features.feature import IFeature
+from axolotl_core.layers import Invoke, type_of_layer
+from axolotl_core.policies.tool_rules import Breaker, Idempotency, Retry
 from axolotl_server import ServerHost
 from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.breaker import BreakerLayer

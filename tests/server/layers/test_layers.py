@@ -6,19 +6,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Call,
-    Context,
-    FeatureSpec,
-    ILayer,
-    Invoke,
-    ITool,
-    Limits,
-    Overloaded,
-    Refused,
-    ToolSpec,
-)
-from axolotl_core.layers import type_of_layer
+from axolotl_core import Context, ITool, Refused
+from axolotl_core.errors import Overloaded
+from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
+from axolotl_core.layers import Call, ILayer, Invoke, type_of_layer
 from axolotl_server import ServerHost, connect
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.roles import Roles

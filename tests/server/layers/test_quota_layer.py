@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import Call, ConfigurationError, Limits, Principal, QuotaExceeded, ToolSpec, prompt, resource
+from axolotl_core import ConfigurationError, Principal, prompt, resource
+from axolotl_core.errors import QuotaExceeded
+from axolotl_core.features.spec import Limits, ToolSpec
+from axolotl_core.layers import Call
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit, WindowLimit
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.layers.quota import QuotaLayer

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core import CancelReason, Context, ITool, NoArguments, ToolError
+from axolotl_core import Context, ITool, NoArguments, ToolError
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InputRequired
 from axolotl_core.features.feature import Execution
 from axolotl_core.policies.tool_rules import Retry

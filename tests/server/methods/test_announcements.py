@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import PromptRegistry, ResourceRegistry, SchemaTool, ToolRegistry, prompt, resource
+from axolotl_core import PromptRegistry, ResourceRegistry, ToolRegistry, prompt, resource
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.wire import INITIALIZE, message

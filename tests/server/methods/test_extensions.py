@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, Context, Extension, ExtensionMethod, IExtension
+from axolotl_core import ConfigurationError, Context
+from axolotl_core.extension import Extension, ExtensionMethod, IExtension
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.tools import Echo, Name

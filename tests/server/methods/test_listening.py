@@ -10,7 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import Context, SchemaTool, ToolRegistry, resource, tool
+from axolotl_core import Context, ToolRegistry, resource, tool
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server.protocol.flow_control import MAX_WAITING
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.session_client import Client, EventReader

@@ -21,8 +21,8 @@ from axolotl_core.questions.sampling import (
     ModelPreferences,
     SamplingMessage,
     SamplingTool,
-    ToolOutcome,
     ToolUse,
+    ToolUseResult,
     sampling_question,
 )
 from axolotl_server.calls.asking import params_for, satisfied
@@ -60,7 +60,7 @@ AUDIO = AudioContent(b"\x00", "audio/wav")
 USES = SamplingMessage("assistant", [TextContent("so"), ToolUse("1", "add", {"a": 1}), ToolUse("2", "add", {})])
 LINK = ResourceLink("file:///a", "a")
 OUTCOMES = SamplingMessage(
-    "user", [ToolOutcome("1", [TEXT, LINK], {"a": 1}), ToolOutcome("2", "x", [1], is_error=True)]
+    "user", [ToolUseResult("1", [TEXT, LINK], {"a": 1}), ToolUseResult("2", "x", [1], is_error=True)]
 )
 CONVERSATION = [SamplingMessage("user", [TEXT, IMAGE], meta={"m": 1}), SamplingMessage("assistant", TEXT)]
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import Context, Retry, ToolAnnotations, ToolError, tools_of
+from axolotl_core import Context, ToolAnnotations, ToolError, tools_of
 from axolotl_core import tool as make_tool
 from axolotl_core.calls.steps import MAX_STEP_BYTES, read_step
+from axolotl_core.policies.tool_rules import Retry
 from axolotl_server import connect
 from tests.support.core.callers import Caller
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of

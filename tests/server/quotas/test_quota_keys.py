@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core import FeatureSpec, Limits, Principal
+from axolotl_core import Principal
+from axolotl_core.features.spec import FeatureSpec, Limits
 from axolotl_core.policies.quota import Dimension, QuotaRule, RateLimit, WindowLimit
 from axolotl_server.layers.quota import key_maker
 from tests.support.tools import Echo

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from axolotl_core import SchemaTool
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.support.peers.session_client import INITIALIZED, Client
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until

@@ -9,8 +9,10 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from axolotl_core import ITokenVerifier, Principal, SchemaTool
+from axolotl_core import Principal
+from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server.http.event_stream import EventStream, KeepAlive
 from axolotl_server.sessions.session import Session
 from axolotl_server.stores.memory_events import MemoryEventStore

@@ -10,8 +10,10 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from axolotl_core import Context, Decision, IAuthorizer, ITokenVerifier, Principal, SchemaTool, tool
+from axolotl_core import Context, Principal, tool
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer, ITokenVerifier
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.support.peers.memory_peer import ACCEPTED, text_of
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.task_peers import STATUS, Job

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_core import SchemaTool
+from axolotl_core.tools.schema_tool import SchemaTool
 from tests.support.peers.memory_peer import ACCEPTED, container_with, text_of
 from tests.support.peers.wire import call, message, mirrored
 from tests.support.scenarios.shared_session_workers import (

@@ -7,8 +7,10 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from axolotl_core import ITokenVerifier, Principal, SchemaTool
+from axolotl_core import Principal
+from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.sessions import SessionStoreError
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server.sessions.shared_sessions import SharedSessions
 from tests.support.peers.memory_peer import ACCEPTED, text_of
 from tests.support.peers.session_client import EventReader

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, ISkill, skill_folder
-from axolotl_core.resources.skills import MAX_SKILL_BYTES, MAX_SKILL_DESCRIPTION, MAX_SKILL_FILES, SkillFolder
+from axolotl_core import ConfigurationError
+from axolotl_core.resources.skills import (
+    MAX_SKILL_BYTES,
+    MAX_SKILL_DESCRIPTION,
+    MAX_SKILL_FILES,
+    ISkill,
+    SkillFolder,
+    skill_folder,
+)
 from axolotl_server.extensions.skills.front_matter import MAX_FRONT_MATTER_BYTES, read_front_matter
 from axolotl_server.extensions.skills.published_skill import PublishedSkill, read_skills
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, Decision, FeatureSpec, IAuthorizer, ISkill, Principal, resource
+from axolotl_core import ConfigurationError, Principal, resource
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer
+from axolotl_core.resources.skills import ISkill
 from axolotl_server import RemoteError, connect
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Context, Principal, ToolCancelled, tool
+from axolotl_core import Context, Principal, tool
+from axolotl_core.errors import ToolCancelled
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer, records_of

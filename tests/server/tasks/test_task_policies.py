@@ -14,7 +14,9 @@ from dependency_injector import containers, providers
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from axolotl_core import Breaker, CancelReason, Context, Idempotency, Principal, tool
+from axolotl_core import Context, Principal, tool
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.policies.tool_rules import Breaker, Idempotency
 from axolotl_server import ServerHost
 from tests.support.audited_calls import Fickle
 from tests.support.eager_tasks import start_at_once

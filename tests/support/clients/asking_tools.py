@@ -6,8 +6,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import Context, Declined, Titles, tool
-from axolotl_core.questions.sampling import SamplingMessage, SamplingTool, ToolOutcome
+from axolotl_core import Context, Declined, tool
+from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.sampling import SamplingMessage, SamplingTool, ToolUseResult
 from axolotl_core.registry import AnyTool
 
 PAYMENT_URL: Final = "https://pay.example.com/invoice/7"
@@ -90,7 +91,7 @@ async def research(context: Context) -> str:
     forecast = SamplingTool.of("forecast", City, "Tell the weather.")
     conversation = [SamplingMessage("user", "How is the weather in Oslo?")]
     sample = await context.sample(conversation, max_tokens=50, tools=[forecast], tool_choice="auto")
-    outcomes = [ToolOutcome(use.id, f"snow in {use.input['city']}") for use in sample.tool_uses]
+    outcomes = [ToolUseResult(use.id, f"snow in {use.input['city']}") for use in sample.tool_uses]
     conversation += [sample.message, SamplingMessage("user", outcomes)]
     return (await context.sample(conversation, max_tokens=50, tools=[forecast])).text
 

@@ -6,19 +6,13 @@ from typing import Any, Final, Literal
 from dependency_injector import containers, providers
 
 from axolotl_core import (
-    Annotations,
     CacheHint,
     Completion,
     Context,
-    EmbeddedResource,
-    ImageContent,
     PromptMessage,
     PromptRegistry,
-    PromptResult,
     ResourceNotFound,
     ResourceRegistry,
-    TextContent,
-    TextResource,
     ToolRegistry,
     prompt,
     resource,
@@ -26,6 +20,8 @@ from axolotl_core import (
     tool,
     tools_of,
 )
+from axolotl_core.content import Annotations, EmbeddedResource, ImageContent, TextContent, TextResource
+from axolotl_core.prompts import PromptResult
 from tests.support.clients.asking_tools import ASKING_TOOLS, Word
 from tests.support.clients.slow_tools import WORKING_TOOLS
 

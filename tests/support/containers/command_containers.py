@@ -7,7 +7,9 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Call, Context, FeatureSpec, ILayer, Invoke, ToolError, tool
+from axolotl_core import Context, ToolError, tool
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke
 
 
 @tool

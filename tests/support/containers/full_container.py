@@ -7,20 +7,10 @@ from typing import Annotated, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import (
-    BlobResource,
-    Context,
-    Extension,
-    PromptMessage,
-    ResourceNotFound,
-    TextContent,
-    TextResource,
-    Titles,
-    ToolError,
-    prompt,
-    resource,
-    tool,
-)
+from axolotl_core import Context, PromptMessage, ResourceNotFound, ToolError, prompt, resource, tool
+from axolotl_core.content import BlobResource, TextContent, TextResource
+from axolotl_core.extension import Extension
+from axolotl_core.questions.form_schema import Titles
 
 PICTURE = b"\x89PNG\r\n\x00\xff"
 

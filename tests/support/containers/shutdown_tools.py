@@ -9,7 +9,8 @@ from pathlib import Path
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Context, HealthStatus, IHealthCheck, tool
+from axolotl_core import Context, tool
+from axolotl_core.health import HealthStatus, IHealthCheck
 from tests.support.tools import Name, echo
 
 LONG = 60.0

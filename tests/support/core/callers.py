@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from axolotl_core import Context, Implementation, ITool, MissingCapability, TraceContext
+from axolotl_core import Context, ITool
 from axolotl_core.calls.steps import KeptStep
-from axolotl_core.protocol.messages import LogLevel
+from axolotl_core.errors import MissingCapability
+from axolotl_core.protocol.identity import Implementation
+from axolotl_core.protocol.messages import LogLevel, TraceContext
 from axolotl_core.questions.question import Question
 
 AnswerT = TypeVar("AnswerT")

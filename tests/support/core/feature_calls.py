@@ -5,8 +5,11 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from axolotl_core import Context, IFeature, IResourceTemplate, PromptResult, TextContent, TextResource
+from axolotl_core import Context, IResourceTemplate
 from axolotl_core.arguments import explain
+from axolotl_core.content import TextContent, TextResource
+from axolotl_core.features.feature import IFeature
+from axolotl_core.prompts import PromptResult
 from axolotl_core.resources.uri_template import UriTemplate
 
 URI = "test://asked"

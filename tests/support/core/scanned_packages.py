@@ -14,7 +14,8 @@ HEADER = """
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
-from axolotl_core import IPrompt, IResource, IResourceTemplate, ITool, NoArguments, SchemaTool, Context
+from axolotl_core import Context, IPrompt, IResource, IResourceTemplate, ITool, NoArguments
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_core import prompt, resource, tool
 """
 

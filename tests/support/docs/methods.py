@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ISkill, prompt, resource, tool
+from axolotl_core import prompt, resource, tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import REVISIONS, Revision
+from axolotl_core.resources.skills import ISkill
 from axolotl_server import ServerHost
 from tests.support.docs.tables import table
 from tests.support.peers.memory_transport import MemoryTransport

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 import axolotl_cli
 import axolotl_core
 import axolotl_server
+from axolotl_core.features.feature import IFeature
 from axolotl_core.protocol.versions import REVISIONS
 from tests.support.tools import container_of
 
@@ -130,7 +131,7 @@ async def try_axolotl() -> dict[str, bool]:
     host = axolotl_server.ServerHost(container_of(*tools))
     async with host:
         found = await call_everything(axolotl_server.make_app(host), _Nothing())
-    options = {*axolotl_core.IFeature.__annotations__, *axolotl_core.ITool.__annotations__}
+    options = {*IFeature.__annotations__, *axolotl_core.ITool.__annotations__}
     return found | Source((axolotl_core, axolotl_server, axolotl_cli), options).facts()
 
 

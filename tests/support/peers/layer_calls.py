@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
-from axolotl_core import Call, CancelReason, ITool, Limits, Principal, ToolSpec
+from axolotl_core import ITool, Principal
 from axolotl_core.calls.caller import NOBODY, ICaller
-from axolotl_core.layers import Invoke
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.features.spec import Limits, ToolSpec
+from axolotl_core.layers import Call, Invoke
 from axolotl_core.protocol.identity import ANONYMOUS
 from tests.support.servers.serving import PATIENCE_SECONDS
 

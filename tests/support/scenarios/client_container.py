@@ -7,19 +7,17 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import (
-    BlobResource,
     CacheHint,
     Context,
     Declined,
     PromptMessage,
     PromptRegistry,
     ResourceRegistry,
-    TextContent,
-    TextResource,
     prompt,
     resource,
     tool,
 )
+from axolotl_core.content import BlobResource, TextContent, TextResource
 from tests.support.tools import Probe
 
 

@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
-from axolotl_core import Context, ITokenVerifier, ITool, resource, tool
+from axolotl_core import Context, ITool, resource, tool
+from axolotl_core.policies.access import ITokenVerifier
 from tests.support.peers.memory_peer import ABLE, container_with
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from axolotl_core import Context, ProtocolError, ToolError, ToolResult, tool
-from axolotl_core.content import TextContent
+from axolotl_core import Context, ProtocolError, ToolError, tool
+from axolotl_core.content import TextContent, ToolResult
 from axolotl_core.errors import InvalidRequest
 
 

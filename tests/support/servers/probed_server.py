@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import HealthStatus, IHealthCheck
+from axolotl_core.health import HealthStatus, IHealthCheck
 from axolotl_server import ServerHost
 from axolotl_server.http.server.serve import serve_http
 from tests.support.peers.wire import RawReply, raw_exchange, raw_request

@@ -7,7 +7,8 @@ from typing import Any
 from dependency_injector import containers, providers
 from hypothesis import strategies as st
 
-from axolotl_core import FeatureSpec, Limits, Principal, ToolAnnotations, ToolSpec, prompt, resource, tool
+from axolotl_core import Principal, ToolAnnotations, prompt, resource, tool
+from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.policies.access import IAuthorizer
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost

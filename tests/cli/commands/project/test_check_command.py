@@ -12,7 +12,8 @@ WRONG = """
     from dependency_injector import containers, providers
     from pydantic import BaseModel
 
-    from axolotl_core import ITool, SchemaTool
+    from axolotl_core import ITool
+    from axolotl_core.tools.schema_tool import SchemaTool
 
 
     class Input(BaseModel):
@@ -72,7 +73,8 @@ IMPROVABLE = """
 FEATURES = """
     from dependency_injector import containers, providers
 
-    from axolotl_core import IExtension, IPrompt, IResource, IResourceTemplate, NoArguments, prompt, resource, tool
+    from axolotl_core import IPrompt, IResource, IResourceTemplate, NoArguments, prompt, resource, tool
+    from axolotl_core.extension import IExtension
 
 
     @tool(app="ui://absent")

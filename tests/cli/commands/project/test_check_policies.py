@@ -140,7 +140,7 @@ def test_a_tool_set_that_is_not_served(cli: CommandLine) -> None:
 
 EXTENSION = """
 
-    from axolotl_core import IExtension
+    from axolotl_core.extension import IExtension
 
 
     class Till(IExtension):

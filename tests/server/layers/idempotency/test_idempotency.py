@@ -8,9 +8,11 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field, StringConstraints
 
-from axolotl_core import ConfigurationError, Context, ITool, Principal, SchemaTool, ToolError, ToolResult, tool
+from axolotl_core import ConfigurationError, Context, ITool, Principal, ToolError, tool
+from axolotl_core.content import ToolResult
 from axolotl_core.errors import Declined, InvalidParams, Overloaded, Refused, ToolTimeout
 from axolotl_core.policies.tool_rules import Idempotency
+from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import connect
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.stores.memory_results import MemoryResultStore

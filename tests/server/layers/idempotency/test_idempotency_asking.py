@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from axolotl_core import Context
 from axolotl_core.policies.tool_rules import Approval, Idempotency
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.client.outcomes import DECLINE, Inquiry
+from axolotl_server.client.replies import DECLINE, Question
 from tests.support.counting_tools import Order, Pay
 from tests.support.peers.layer_calls import ASKABLE
 from tests.support.peers.memory_peer import Peer
@@ -41,7 +41,7 @@ async def test_questions_in_rounds_are_not_shared() -> None:
     pay = Asking()
 
     async def use(host: ServerHost) -> None:
-        def answer(inquiry: Inquiry) -> Mapping[str, Any]:
+        def answer(question: Question) -> Mapping[str, Any]:
             return {"word": "tea"}
 
         clients = [InProcessClient(host.handler, answer=answer) for _ in range(5)]

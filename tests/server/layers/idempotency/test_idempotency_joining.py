@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import CancelReason, Context, ToolError
+from axolotl_core import Context, ToolError
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.layers.concurrency import ConcurrencyLayer
 from tests.support.core.callers import Caller
 from tests.support.counting_tools import Order, Pay, Till

@@ -5,7 +5,10 @@ import contextlib
 import threading
 from typing import Any
 
-from axolotl_core import Call, CancelReason, Context, Overloaded, ToolError
+from axolotl_core import Context, ToolError
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import Overloaded
+from axolotl_core.layers import Call
 from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.layers.idempotency.shared_run import SharedRun

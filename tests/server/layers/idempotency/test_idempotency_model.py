@@ -11,7 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from axolotl_core import CancelReason, Context, ToolError
+from axolotl_core import Context, ToolError
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import ServerHost
 from tests.support.counting_tools import Order, Pay, Till, text
 from tests.support.peers.layer_calls import HandCall

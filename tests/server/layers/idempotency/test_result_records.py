@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from pydantic import BaseModel, Field, computed_field, field_serializer
 
-from axolotl_core import Context, ITool, NoArguments, ToolError, ToolResult
+from axolotl_core import Context, ITool, NoArguments, ToolError
 from axolotl_core.content import (
     Annotations,
     AudioContent,
@@ -20,6 +20,7 @@ from axolotl_core.content import (
     ResourceLink,
     TextContent,
     TextResource,
+    ToolResult,
 )
 from axolotl_core.errors import Refused
 from axolotl_core.output import WriteOutput, output_writer

@@ -2,7 +2,8 @@
 
 import os
 
-from axolotl_core import resources_of, skill_folder, tools_of
+from axolotl_core import resources_of, tools_of
+from axolotl_core.resources.skills import skill_folder
 from dependency_injector import containers, providers
 
 from acme_shop.orders import open_orders

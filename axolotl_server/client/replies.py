@@ -1,4 +1,4 @@
-"""Outcomes, questions, answers and errors of a client."""
+"""Replies, questions, answers and errors of a client."""
 
 import inspect
 from base64 import b64decode
@@ -31,7 +31,7 @@ EVERYTHING: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
+class Question:
     """A question of the server."""
 
     key: str
@@ -54,7 +54,7 @@ For a form: an instance of its model, or the content as a mapping. For a form or
 result of the protocol; for a form or a page, it is recognized by its `action`.
 """
 
-Answering: TypeAlias = Callable[[Inquiry], Answer | Awaitable[Answer]]
+Answering: TypeAlias = Callable[[Question], Answer | Awaitable[Answer]]
 """Answers a question; it may be asynchronous."""
 
 
@@ -62,26 +62,26 @@ async def answers_to(result: Mapping[str, Any], answering: Answering) -> dict[st
     """Answer the questions of one round; returns params for the next request, or raises TypeError."""
     responses: dict[str, Any] = {}
     for key, asked in result.get("inputRequests", {}).items():
-        responses[key] = await answer_to(Inquiry(key, asked["method"], asked.get("params") or {}), answering)
+        responses[key] = await answer_to(Question(key, asked["method"], asked.get("params") or {}), answering)
     params: dict[str, Any] = {"inputResponses": responses} if responses else {}
     return {**params, "requestState": result["requestState"]} if "requestState" in result else params
 
 
-async def answer_to(inquiry: Inquiry, answering: Answering) -> Mapping[str, Any]:
+async def answer_to(question: Question, answering: Answering) -> Mapping[str, Any]:
     """Answer one question, in the form of the protocol; raises TypeError."""
-    answer = answering(inquiry)
-    return _response(inquiry, await answer if inspect.isawaitable(answer) else answer)
+    answer = answering(question)
+    return _response(question, await answer if inspect.isawaitable(answer) else answer)
 
 
-def _response(inquiry: Inquiry, answer: Any) -> Mapping[str, Any]:
-    if inquiry.method == "elicitation/create":
+def _response(question: Question, answer: Any) -> Mapping[str, Any]:
+    if question.method == "elicitation/create":
         response = _form_response(answer)
-    elif inquiry.method == "sampling/createMessage":
+    elif question.method == "sampling/createMessage":
         response = _sample_response(answer)
     else:
         response = _roots_response(answer)
     if response is None:
-        raise TypeError(f"{type(answer).__name__} is not an answer to {inquiry.key!r} ({inquiry.method})")
+        raise TypeError(f"{type(answer).__name__} is not an answer to {question.key!r} ({question.method})")
     return response
 
 
@@ -165,7 +165,7 @@ def _text(value: Any) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class CallOutcome:
+class CallReply:
     """The result of a tool."""
 
     content: Sequence[Mapping[str, Any]]
@@ -174,7 +174,7 @@ class CallOutcome:
     meta: Mapping[str, Any]
 
     @classmethod
-    def of(cls, result: Mapping[str, Any]) -> "CallOutcome":
+    def of(cls, result: Mapping[str, Any]) -> "CallReply":
         """Read the result of `tools/call`."""
         structured, is_error = result.get("structuredContent"), result.get("isError", False)
         return cls(result["content"], structured, is_error, result.get("_meta", {}))
@@ -186,7 +186,7 @@ class CallOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptOutcome:
+class PromptReply:
     """The result of a prompt."""
 
     messages: Sequence[Mapping[str, Any]]
@@ -194,7 +194,7 @@ class PromptOutcome:
     meta: Mapping[str, Any]
 
     @classmethod
-    def of(cls, result: Mapping[str, Any]) -> "PromptOutcome":
+    def of(cls, result: Mapping[str, Any]) -> "PromptReply":
         """Read the result of `prompts/get`."""
         return cls(result["messages"], result.get("description"), result.get("_meta", {}))
 
@@ -206,7 +206,7 @@ class PromptOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceOutcome:
+class ResourceReply:
     """The contents of a resource, and how long they may be cached."""
 
     contents: Sequence[Mapping[str, Any]]
@@ -214,7 +214,7 @@ class ResourceOutcome:
     meta: Mapping[str, Any]
 
     @classmethod
-    def of(cls, result: Mapping[str, Any]) -> "ResourceOutcome":
+    def of(cls, result: Mapping[str, Any]) -> "ResourceReply":
         """Read the result of `resources/read`."""
         cache = CacheHint(result.get("ttlMs", 0) / 1000, result.get("cacheScope", "private"))
         return cls(result["contents"], cache, result.get("_meta", {}))
