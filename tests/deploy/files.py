@@ -86,21 +86,21 @@ def documents(name: str) -> list[dict[str, Any]]:
     return [one for one in yaml.safe_load_all((DEPLOY / name).read_text()) if one is not None]
 
 
-def resource(kind: str, file: str = "kubernetes.yaml") -> dict[str, Any]:
-    """Return the only Kubernetes resource of a kind."""
-    (found,) = (one for one in documents(file) if one["kind"] == kind)
+def resource(kind: str, name: str = "axolotl") -> dict[str, Any]:
+    """Return the Kubernetes resource of a kind with a name."""
+    (found,) = (one for one in documents("kubernetes.yaml") if one["kind"] == kind and one["metadata"]["name"] == name)
     return found
 
 
-def compose(file: str = "compose.yaml") -> dict[str, Any]:
-    """Parse a compose file."""
-    (found,) = documents(file)
+def compose() -> dict[str, Any]:
+    """Parse the compose file."""
+    (found,) = documents("compose.yaml")
     return found
 
 
-def compose_variables(service: str = "server", file: str = "compose.yaml", **given: str) -> dict[str, str]:
-    """Return the variables of a service in a compose file, after substituting those of the shell."""
-    variables: Mapping[str, Any] = compose(file)["services"][service]["environment"]
+def compose_variables(service: str = "server", **given: str) -> dict[str, str]:
+    """Return the variables of a service in the compose file, after substituting those of the shell."""
+    variables: Mapping[str, Any] = compose()["services"][service]["environment"]
     assert all(isinstance(value, str) for value in variables.values()), "YAML would make something else of a value"
     return {
         name: re.sub(r"\$\{(\w+):\?[^}]*\}", lambda match: given[match[1]], value) for name, value in variables.items()

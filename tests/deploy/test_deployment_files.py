@@ -250,13 +250,13 @@ class TestKubernetes:
 
     def test_secrets_are_those_of_the_manifest(self) -> None:
         """Each file that a setting names is a key of the mounted Secret."""
-        (volume,) = (one for one in self.pod["volumes"] if "secret" in one)
+        (volume,) = (one for one in self.pod["volumes"] if one["name"] == "secrets")
         assert volume["secret"]["secretName"] == resource("Secret")["metadata"]["name"]
         (mount,) = (one for one in self.container["volumeMounts"] if one["name"] == volume["name"])
         files = [value for name, value in resource("ConfigMap")["data"].items() if name.endswith("_FILE")]
         assert {Path(file).name for file in files} == set(resource("Secret")["stringData"])
         assert {str(Path(file).parent) for file in files} == {mount["mountPath"]}
-        assert self.container["envFrom"] == [{"configMapRef": {"name": resource("ConfigMap")["metadata"]["name"]}}]
+        assert self.container["envFrom"][0] == {"configMapRef": {"name": resource("ConfigMap")["metadata"]["name"]}}
 
     def test_probes(self) -> None:
         """Probes use the configured routes and the port of the server."""
@@ -328,7 +328,7 @@ class TestKubernetes:
         assert str(settings.audit.jsonl_path).startswith(f"{mount['mountPath']}/")
         assert mount["subPathExpr"] == f"$({self.container['env'][0]['name']})"
         (volume,) = (one for one in self.pod["volumes"] if one["name"] == "audit")
-        claim = resource("PersistentVolumeClaim")
+        claim = resource("PersistentVolumeClaim", "axolotl-audit")
         assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
         assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
 
@@ -406,12 +406,8 @@ def test_images_have_names_only() -> None:
     """Images are named without a registry host, and our own with the version of the project."""
     dockerfiles = (ROOT / "Dockerfile", PROJECT / "Dockerfile")
     bases = [find(stage, "FROM").text.split()[0] for path in dockerfiles for stage in stages_of(path)]
-    composed = [
-        service["image"]
-        for file in ("compose.yaml", "tasks/compose.yaml")
-        for service in compose(file)["services"].values()
-    ]
-    workers = resource("Deployment", "tasks/kubernetes.yaml")["spec"]["template"]["spec"]["containers"]
+    composed = [service["image"] for service in compose()["services"].values()]
+    workers = resource("Deployment", "axolotl-worker")["spec"]["template"]["spec"]["containers"]
     images = [*bases, *composed, TestKubernetes.container["image"], *(one["image"] for one in workers)]
     assert not [image for image in images if "." in image.partition("/")[0].partition(":")[0]]
     ours = {image for image in images if image.startswith("axolotl-mcp:")}

@@ -15,93 +15,81 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server.access.api_keys import hash_key
 from axolotl_server.execution.closing import CLOSE_SECONDS
 from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
-from tests.deploy.files import DEPLOY, compose, compose_variables, documents, resource
+from tests.deploy.files import DEPLOY, compose, compose_variables, resource
 from tests.deploy.test_deployment_files import MARGIN_SECONDS, STATE_KEY, check_command, seconds
 from tests.support.peers.wire import META, message, mirrored
 from tests.support.processes import Processes
 from tests.support.stores.postgres_server import program, require_postgres, shared_postgres
+from tests.support.stores.redis_server import RedisServer
 
-COMPOSE, MANIFEST = "tasks/compose.yaml", "tasks/kubernetes.yaml"
 TARGET = "tests/support/containers/note_tools.py:Container"
 KEY = "axk_not-a-secret-but-long-enough"
+KINDS = {"Job": "axolotl-tasks-prepare", "Deployment": "axolotl-worker"}
 
 
-def pod_of(kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = resource(kind, MANIFEST)["spec"]["template"]["spec"]
-    return found
-
-
-@pytest.mark.parametrize("service", ["prepare", "server", "worker"])
+@pytest.mark.parametrize("service", ["prepare", "task-server", "worker"])
 def test_composed_services(service: str) -> None:
     """Commands are valid, secrets are files that the service gets, and only the owner of the database makes tables."""
-    made = compose(COMPOSE)["services"][service]
-    assert check_command(made["command"]) == {"prepare": "tasks", "server": "serve", "worker": "worker"}[service]
+    made = compose()["services"][service]
+    assert check_command(made["command"]) == {"prepare": "tasks", "task-server": "serve", "worker": "worker"}[service]
     variables = made["environment"]
     files = {Path(value).name for name, value in variables.items() if name.endswith("_FILE")}
     assert files == set(made["secrets"]) == {"owner-url" if service == "prepare" else "worker-url", "state-key"}
-    assert files <= set(compose(COMPOSE)["secrets"])
     assert not [value for value in variables.values() if "postgresql://" in value]
     assert made["read_only"] is True
     assert made["cap_drop"] == ["ALL"]
+    assert made["profiles"] == ["tasks"]
     if service != "prepare":
         assert variables["AXOLOTL_TASKS__RUN_HERE"] == "false"
         times = float(variables["AXOLOTL_HTTP__DRAIN_SECONDS"]) + CLOSE_SECONDS
         assert seconds(made["stop_grace_period"]) > times + MARGIN_SECONDS
-        assert made["depends_on"] == {"prepare": {"condition": "service_completed_successfully"}}
+        assert made["depends_on"]["prepare"] == {"condition": "service_completed_successfully"}
 
 
 def test_composed_health_checks() -> None:
     """Workers are asked on the address that they answer on, and the job that ends is not asked."""
-    services = compose(COMPOSE)["services"]
+    services = compose()["services"]
     command, check = services["worker"]["command"], services["worker"]["healthcheck"]["test"]
     assert check_command(check[2:]) == "health"
     assert check[check.index("--url") + 1] == f"http://{command[command.index('--health') + 1]}/readyz"
     assert services["prepare"]["healthcheck"] == {"disable": True}
-    assert services["worker"]["deploy"]["replicas"] == 10
 
 
 def test_secrets_are_not_in_the_repository() -> None:
     """The files with secrets are created by the commands at the top, and git ignores them."""
-    text = (DEPLOY / COMPOSE).read_text(encoding="utf-8")
-    for name, secret in compose(COMPOSE)["secrets"].items():
+    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    for name, secret in compose()["secrets"].items():
         assert secret == {"file": f"secrets/{name}"}
         assert f"> secrets/{name}\n" in text
-    assert "/deploy/tasks/secrets/\n" in (DEPLOY.parent / ".gitignore").read_text(encoding="utf-8")
+    assert "/deploy/secrets/\n" in (DEPLOY.parent / ".gitignore").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", ["Job", "Deployment"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_pods(kind: str) -> None:
     """Pods are confined like those of the server, and the files that settings name are mounted secrets."""
-    pod = pod_of(kind)
+    pod = resource(kind, KINDS[kind])["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     served = resource("Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"] == served["securityContext"]
     assert container["securityContext"] == served["containers"][0]["securityContext"]
     assert pod["enableServiceLinks"] is pod["automountServiceAccountToken"] is False
     assert check_command(container["args"]) in ("tasks", "worker")
-    secrets = {one["metadata"]["name"]: one["stringData"] for one in documents(MANIFEST) if one["kind"] == "Secret"}
-    secrets["axolotl"] = resource("Secret")["stringData"]
     volumes = {one["name"]: one["secret"]["secretName"] for one in pod["volumes"] if "secret" in one}
     mounted = {
         f"{mount['mountPath']}/{key}"
         for mount in container["volumeMounts"]
         if mount["name"] in volumes
-        for key in secrets[volumes[mount["name"]]]
+        for key in resource("Secret", volumes[mount["name"]])["stringData"]
     }
     variables = {one["name"]: one.get("value", "") for one in container["env"]}
     for source in container.get("envFrom", ()):
-        (found,) = (
-            one
-            for one in [*documents(MANIFEST), *documents("kubernetes.yaml")]
-            if one["kind"] == "ConfigMap" and one["metadata"]["name"] == source["configMapRef"]["name"]
-        )
-        variables |= found["data"]
+        variables |= resource("ConfigMap", source["configMapRef"]["name"])["data"]
     assert {value for name, value in variables.items() if name.endswith("_FILE")} <= mounted
 
 
 def test_workers_in_kubernetes() -> None:
     """Probes ask what the worker answers, it has time to drain, and it writes audit logs where the server does."""
-    pod = pod_of("Deployment")
+    pod = resource("Deployment", "axolotl-worker")["spec"]["template"]["spec"]
     (worker,) = pod["containers"]
     (port,) = worker["ports"]
     assert worker["args"][-1] == f"0.0.0.0:{port['containerPort']}"
@@ -113,23 +101,23 @@ def test_workers_in_kubernetes() -> None:
     assert pod["terminationGracePeriodSeconds"] > times + MARGIN_SECONDS
     (audit,) = (one for one in worker["volumeMounts"] if one["name"] == "audit")
     assert data["AXOLOTL_AUDIT__JSONL_PATH"].startswith(f"{audit['mountPath']}/")
-    labels = resource("Deployment", MANIFEST)["spec"]["selector"]["matchLabels"]
-    assert resource("PodDisruptionBudget", MANIFEST)["spec"]["selector"]["matchLabels"] == labels
 
 
-def test_the_server_gets_the_settings() -> None:
-    """The patch adds the settings and the secret of tasks to the container of the server, and removes nothing."""
-    (patch,) = documents("tasks/server.yaml")
-    (patched,) = patch["spec"]["template"]["spec"]["containers"]
-    (served,) = resource("Deployment")["spec"]["template"]["spec"]["containers"]
-    assert patched["name"] == served["name"]
-    worker = pod_of("Deployment")["containers"][0]
-    assert patched["envFrom"] == worker["envFrom"] == [*served["envFrom"], {"configMapRef": {"name": "axolotl-tasks"}}]
-    assert patched["volumeMounts"][0] in worker["volumeMounts"]
-    policies = [one["spec"] for one in documents(MANIFEST) if one["kind"] == "NetworkPolicy"]
-    (database,) = (one for one in policies if one["policyTypes"] == ["Egress"])
-    names = {"axolotl", "axolotl-worker", "axolotl-tasks-prepare"}
-    assert set(database["podSelector"]["matchExpressions"][0]["values"]) == names
+def test_the_server_gets_the_settings_of_tasks() -> None:
+    """The server has the settings and the secret of tasks if they exist, and starts without them."""
+    pod = resource("Deployment")["spec"]["template"]["spec"]
+    (served,), (worker,) = (
+        pod["containers"],
+        resource("Deployment", "axolotl-worker")["spec"]["template"]["spec"]["containers"],
+    )
+    optional = [source["configMapRef"] for source in served["envFrom"] if source["configMapRef"].get("optional")]
+    assert [one["name"] for one in optional] == [worker["envFrom"][1]["configMapRef"]["name"]] == ["axolotl-tasks"]
+    (mounted,) = (one for one in served["volumeMounts"] if one["name"] == "tasks")
+    assert mounted in worker["volumeMounts"]
+    (volume,) = (one["secret"] for one in pod["volumes"] if one["name"] == "tasks")
+    assert volume["optional"] is True
+    database = resource("NetworkPolicy", "axolotl-postgres")["spec"]["podSelector"]["matchExpressions"][0]["values"]
+    assert set(database) == {"axolotl", *KINDS.values()}
 
 
 @pytest.fixture
@@ -139,7 +127,7 @@ def roles(tmp_path: Path) -> Iterator[dict[str, str]]:
     postgres, psql = shared_postgres(), program("psql")
     assert psql is not None
     (tmp_path / "worker-password").write_text("not used\n")
-    script = (DEPLOY / "tasks" / "roles.sql").read_text().replace("/run/secrets", str(tmp_path))
+    script = (DEPLOY / "roles.sql").read_text().replace("/run/secrets", str(tmp_path))
     (tmp_path / "roles.sql").write_text(script)
     postgres.psql("create role owner login")
     postgres.psql("create database deployed owner owner")
@@ -172,18 +160,21 @@ def test_the_compose_file_runs_tasks(roles: dict[str, str], tmp_path: Path) -> N
     """The owner prepares the tables, which the others may not; a worker runs the task that the server accepted."""
     for name, text in {"owner-url": roles["owner"], "worker-url": roles["worker"], "state-key": STATE_KEY}.items():
         (tmp_path / name).write_text(text + "\n")
-    services = compose(COMPOSE)["services"]
+    services = compose()["services"]
 
     def variables(service: str) -> Any:
-        found = compose_variables(service, COMPOSE, API_KEY_HASH=hash_key(KEY))
-        found = {name: value.replace("/run/secrets", str(tmp_path)) for name, value in found.items()}
+        found = compose_variables(service, API_KEY_HASH=hash_key(KEY))
+        for there, here in {"/run/secrets": str(tmp_path), "/var/lib/axolotl": str(tmp_path)}.items():
+            found = {name: value.replace(there, here) for name, value in found.items()}
+        if "AXOLOTL_REDIS__URL" in found:
+            found["AXOLOTL_REDIS__URL"] = redis.url
         return {**found, "AXOLOTL_HTTP__HOST": "127.0.0.1", "AXOLOTL_HTTP__PORT": "0"}
 
     def words(service: str) -> list[str]:
         here = {"acme.container:Container": TARGET, "127.0.0.1:8080": "127.0.0.1:0"}
         return [here.get(word, word) for word in services[service]["command"]]
 
-    with Processes() as processes:
+    with RedisServer() as redis, Processes() as processes:
         early = processes.run(*words("worker"), **variables("worker"))
         assert early[0] != 0
         assert "axolotl tasks prepare" in early[2]
@@ -196,7 +187,7 @@ def test_the_compose_file_runs_tasks(roles: dict[str, str], tmp_path: Path) -> N
         assert probed is not None
         probe = [word.replace(":8080", f":{probed[1]}") for word in services["worker"]["healthcheck"]["test"][2:]]
         assert processes.run(*probe)[:2] == (0, "ready\n")
-        server = processes.start(*words("server"), **variables("server"))
+        server = processes.start(*words("task-server"), **variables("task-server"))
         address = re.search(r"http://127\.0\.0\.1:\d+", server.read_until("http://127.0.0.1:"))
         assert address is not None
         with closing(httpx2.Client(base_url=address[0], headers={"authorization": f"Bearer {KEY}"})) as client:
