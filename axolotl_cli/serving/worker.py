@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
         early = target.settings
         start_logging(early.log_level, early.log, user_code_only=order.is_development)
         load_redis(early.redis)
-        host = target.load(partial(_adapt, order))
+        host = target.load(partial(_adapt, order), is_first=listener is None)
         if order.principal is not None:
             host.authenticator = PrincipalGate(_principal(order.principal))
         run(_Worker(order, host).serve(end, listener))
