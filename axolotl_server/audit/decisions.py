@@ -30,9 +30,7 @@ class DecisionLog:
 
     async def admit(self) -> None:
         """Wait until decisions can be recorded, or raise Refused if they cannot, and must be."""
-        admitting = self._trail.admit()
-        if admitting is not None:
-            await admitting
+        await self._trail.admit()
 
     def answered(self, request: Request, asker: Call | TaskRecord, key: str | None, response: Any) -> None:
         """Record the answer in a request to a question of a call or a task; other responses are no answers."""
@@ -54,7 +52,7 @@ class DecisionLog:
     def _write(self, record: AuditRecord, who: Principal, address: str | None) -> None:
         if record.kind not in self._kinds:
             return
-        self._trail.write_in_background(
+        self._trail.give(
             replace(
                 record,
                 time=timestamp(),

@@ -63,4 +63,4 @@ class RejectionLog:
             self._write(AuditRecord(timestamp(), "rejected", reason=reason, repeated=others))
 
     def _write(self, record: AuditRecord) -> None:
-        self._trail.write_in_background(record)
+        self._trail.give(record)

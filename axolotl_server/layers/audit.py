@@ -41,17 +41,20 @@ class _OpenCall(msgspec.Struct, eq=False):
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
 
-    def start(self, call: Call) -> Awaitable[None] | None:
+    async def start(self, call: Call) -> None:
         """Record that the code is about to run."""
         facts = self.describe(call)
         if call is self.call:  # a shared run has another caller
             self.facts = facts
-        return self.trail.write(replace(facts, time=timestamp(), call_id=self.id))
+        await self.trail.write(replace(facts, time=timestamp(), call_id=self.id))
 
-    def end(self, ending: Ending) -> Awaitable[None] | None:
+    async def end(self, ending: Ending) -> None:
         """Record the end, unless it was recorded when the call was abandoned."""
-        call = self.call
-        return None if call is None else self.trail.write(self._ended(call, ending))
+        if self.call is not None:
+            record = self._ended(self.call, ending)
+            self.waiting = True
+            await self.trail.write(record)
+            self.waiting = False
 
     def end_at_once(self, call: Call, ending: Ending) -> None:
         """Record the end of a call without waiting for the sink."""
@@ -75,18 +78,10 @@ class _OpenCall(msgspec.Struct, eq=False):
                 self.end_at_once(call, ending)
             return
         try:
-            writing = self.end(ending)
-            if writing is not None:
-                await self.written(writing)
+            await self.end(ending)
         except ToolError:
             if ending.outcome == "input_required":
                 raise
-
-    async def written(self, writing: Awaitable[None]) -> None:
-        """Wait until the record of the end is written."""
-        self.waiting = True
-        await writing
-        self.waiting = False
 
     def _ended(self, call: Call, ending: Ending) -> AuditRecord:
         self.call = None
@@ -132,9 +127,7 @@ class AuditLayer(ILayer):
         trail, running, new_id, describe = self.trail, self._running, self.new_id, self.describer(spec)
 
         async def recorded(call: Call) -> Any:
-            admitting = trail.admit()
-            if admitting is not None:
-                await admitting
+            await trail.admit()
             reference = call.reference = call.reference or new_id()
             open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
             call.when_abandoned(open_call.abandon)
@@ -144,9 +137,7 @@ class AuditLayer(ILayer):
                 await open_call.close(call, error)
                 raise
             token = call.token
-            writing = open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
-            if writing is not None:
-                await open_call.written(writing)
+            await open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
             return output
 
         return recorded
@@ -163,9 +154,8 @@ class AuditLayer(ILayer):
 
         async def announced(call: Call) -> Any:
             open_call = self._running.get(_first(call))
-            writing = None if open_call is None else open_call.start(call)
-            if writing is not None:
-                await writing
+            if open_call is not None:
+                await open_call.start(call)
             return await call_next(call)
 
         return announced
@@ -177,23 +167,16 @@ class AuditLayer(ILayer):
         trail, describe = self.trail, self.describer(spec)
 
         async def accepted(call: Call) -> TaskRecord:
-            admitting = trail.admit()
-            if admitting is not None:
-                await admitting
+            await trail.admit()
             began, reference = perf_counter_ns(), self.new_id()
             call.reference = reference
-
-            async def write(facts: AuditRecord, ending: Ending) -> None:
-                writing = trail.write(_ended(facts, call, reference, ending, began))
-                if writing is not None:
-                    await writing
-
             try:
                 task: TaskRecord = await call_next(call)
             except Exception as error:
-                await write(describe(call), ending_of(error))
+                await trail.write(_ended(describe(call), call, reference, ending_of(error), began))
                 raise
-            await write(replace(describe(call), task=task.id), Ending("accepted"))
+            facts = replace(describe(call), task=task.id)
+            await trail.write(_ended(facts, call, reference, Ending("accepted"), began))
             return task
 
         return accepted
