@@ -1,6 +1,7 @@
 """The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
+from secrets import token_hex
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -8,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from axolotl_core.errors import ToolError
-from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.audit import AuditRecord, timestamp
@@ -106,29 +106,21 @@ def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: 
 
 
 class AuditLayer(ILayer):
-    """Records the end of each call, refused ones included."""
+    """Records the end of each call, refused ones included; completions, which come while somebody types, are not calls."""
 
-    def __init__(
-        self,
-        trail: "AuditTrail",
-        describer: Callable[[FeatureSpec], Describe],
-        new_id: Callable[[], str],
-        kinds: Collection[Kind],
-    ) -> None:
+    def __init__(self, trail: "AuditTrail", describer: Callable[[FeatureSpec], Describe]) -> None:
         self.trail = trail
         self.describer = describer
-        self.new_id = new_id
-        self.kinds = frozenset(kinds)
         self._running: dict[Call, _OpenCall] = {}
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if spec.kind not in self.kinds:
+        if spec.kind == "completion":
             return call_next
-        trail, running, new_id, describe = self.trail, self._running, self.new_id, self.describer(spec)
+        trail, running, describe = self.trail, self._running, self.describer(spec)
 
         async def recorded(call: Call) -> Any:
             await trail.admit()
-            reference = call.reference = call.reference or new_id()
+            reference = call.reference = call.reference or token_hex(8)
             open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
             call.when_abandoned(open_call.abandon)
             try:
@@ -147,7 +139,7 @@ class AuditLayer(ILayer):
 
         If the process dies during the call, the record shows that the call was interrupted.
         """
-        if not isinstance(spec, ToolSpec) or spec.kind not in self.kinds:
+        if not isinstance(spec, ToolSpec):
             return call_next
         if spec.tool.annotations.destructive is False or spec.tool.annotations.read_only:
             return call_next
@@ -162,13 +154,11 @@ class AuditLayer(ILayer):
 
     def accept(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Record that a call was accepted as a stored task, or why not; the innermost function returns the task."""
-        if spec.kind not in self.kinds:
-            return call_next
         trail, describe = self.trail, self.describer(spec)
 
         async def accepted(call: Call) -> TaskRecord:
             await trail.admit()
-            began, reference = perf_counter_ns(), self.new_id()
+            began, reference = perf_counter_ns(), token_hex(8)
             call.reference = reference
             try:
                 task: TaskRecord = await call_next(call)
@@ -212,12 +202,10 @@ class RunAuditLayer(AuditLayer):
 
             return described
 
-        super().__init__(records.trail, describer, records.new_id, records.kinds)
+        super().__init__(records.trail, describer)
         self._find_task = find_task
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if spec.kind not in self.kinds:
-            return call_next
         find_task, recorded = self._find_task, super().wrap(spec, call_next)
 
         def referenced(call: Call) -> Awaitable[Any]:
