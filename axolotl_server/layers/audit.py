@@ -106,7 +106,7 @@ def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: 
 
 
 class AuditLayer(ILayer):
-    """Records the end of each call, refused ones included; completions, which come while somebody types, are not calls."""
+    """Records the end of each call, refused ones included, but not completions, which come while somebody types."""
 
     def __init__(self, trail: "AuditTrail", describer: Callable[[FeatureSpec], Describe]) -> None:
         self.trail = trail
