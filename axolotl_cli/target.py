@@ -48,11 +48,9 @@ class ChosenTarget(msgspec.Struct, frozen=True):
     """The files and the profile on the command line, with absolute paths."""
 
     @property
-    def files_as_text(self) -> dict[str, str | None]:
+    def files_as_text(self) -> list[str | None]:
         """The files and the profile as JSON, for another process."""
-        files = self.files
-        paths = {"env_file": files.env_file, "settings": files.settings}
-        return {**{name: None if path is None else str(path) for name, path in paths.items()}, "profile": files.profile}
+        return [None if one is None else str(one) for one in self.files]
 
     @property
     def settings(self) -> ServerSettings:
