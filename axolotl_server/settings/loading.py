@@ -29,6 +29,7 @@ from axolotl_server.settings.origins import (
 from axolotl_server.settings.secret_files import SecretFile, UnreadableFile, find_secret_files
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings
+from axolotl_server.settings.settings_shape import SETTINGS
 
 _FLAGS: Final[Mapping[Keys, str]] = {
     ("http", "host"): "--host",
@@ -87,7 +88,7 @@ def load_with_origins(
     sources.append(read_variables(environment, partial(Origin, Source.ENVIRONMENT), findings))
     sources.append(flatten(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))))
     folded = (_fold_tool_names(source) for source in sources)
-    combined = combine(find_secret_files(source, ServerSettings, findings) for source in folded)
+    combined = combine(find_secret_files(source, SETTINGS, findings) for source in folded)
     return LoadedSettings(_validate(combined, findings), combined)
 
 
