@@ -162,9 +162,7 @@ class AuditCheck(IHealthCheck):
 
     async def check(self) -> HealthStatus | None:
         try:
-            waiting = self._trail.admit()
-            if waiting is not None:
-                await waiting
+            await self._trail.admit()
         except Refused:
             return HealthStatus.failed("calls are refused because they cannot be recorded")
         return HealthStatus.degraded("calls are not recorded") if self._trail.broken else None

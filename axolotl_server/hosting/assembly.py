@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
     from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
     from axolotl_server.access.quotas import RequestQuotas
-    from axolotl_server.audit.assembly import Audit
+    from axolotl_server.audit.audit import Audit
     from axolotl_server.extensions.console.console import Console
     from axolotl_server.extensions.skills.skill_methods import SkillCatalogue
     from axolotl_server.extensions.tasks.task_service import TaskService
@@ -117,7 +117,7 @@ class ServerAssembly:
         """The audit log, if there is one."""
         if not self.settings.audit.enabled and not self.roles.audit_sinks:
             return None
-        from axolotl_server.audit.assembly import make_audit
+        from axolotl_server.audit.audit import make_audit
 
         return make_audit(self.settings.audit, self.roles.audit_sinks)
 
