@@ -21,7 +21,7 @@ from axolotl_core.features.feature import (
     refuse_missing_arguments,
     type_arguments,
 )
-from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
+from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 
 ArgumentsT = TypeVar("ArgumentsT")
 _ROLES: Final = ("user", "assistant")
@@ -149,18 +149,12 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
             self.returned = list  # each string that a generator yields is a message of its own
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionPrompt[..., R]":
-        if instance is None or self._bound:
-            return self
-        method = FunctionPrompt(self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
-        method.completers = self.completers_for(instance)
-        return method
+        bound: FunctionPrompt[..., R] = self.bind(instance, owner)
+        return bound
 
     async def render(self, arguments: dict[str, Any], context: Context) -> PromptOutput:
-        output: PromptOutput = await CompletableFunction.execute(self, arguments, context)
+        output: PromptOutput = await self.call_function(arguments, context)
         return output
-
-    async def execute(self, arguments: dict[str, Any], context: Context) -> PromptResult:
-        return prompt_result(check_awaited(self, await self.render(arguments, context)))
 
 
 @overload
@@ -173,13 +167,7 @@ def prompt(function: Callable[P, R] | None = None, /, **options: Unpack[FeatureO
     Raises:
         ConfigurationError: if a parameter cannot be passed by name, or an option does not exist.
     """
-    check_options("prompt", options, FeatureOptions.__annotations__)
-
-    def decorate(target: Callable[P, R]) -> FunctionPrompt[P, R]:
-        check_function(target, "prompt")
-        return FunctionPrompt(target, options, bound=not is_method(target))
-
-    return decorate if function is None else decorate(function)
+    return decorate("prompt", FunctionPrompt, options, FeatureOptions, function)
 
 
 def prompts_of(instance: object) -> tuple[FunctionPrompt[..., Any], ...]:

@@ -104,7 +104,7 @@ def _record(settings: "ServerSettings", task: "TaskRecord") -> None:
     from axolotl_core.calls.cancellation import CancelReason
     from axolotl_core.errors import ConfigurationError
     from axolotl_core.protocol.identity import Principal
-    from axolotl_server.audit.assembly import make_audit
+    from axolotl_server.audit.audit import make_audit
     from axolotl_server.hosting.worker_settings import for_lone_process
 
     with ExitStack() as slot:

@@ -145,9 +145,11 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
     def arguments_schema(self) -> JsonSchema:
         return parameters_schema(self.signature.parameters)
 
-    def completers_for(self, instance: object) -> dict[str, Completer]:
-        """Return the completers, bound to the object of a method."""
-        return {argument: bound_to(instance, completer) for argument, completer in self.completers.items()}
+    def bind(self, instance: object | None, owner: type) -> Any:
+        method = super().bind(instance, owner)
+        if method is not self:
+            method.completers = {name: bound_to(instance, completer) for name, completer in self.completers.items()}
+        return method
 
     @property
     def completes_without_waiting(self) -> bool:

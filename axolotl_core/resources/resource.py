@@ -4,6 +4,7 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -40,7 +41,7 @@ from axolotl_core.features.feature import (
     refuse_missing_arguments,
     type_arguments,
 )
-from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
+from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
 from axolotl_core.schema import JsonSchema
@@ -296,15 +297,11 @@ class FunctionResource(CompletableFunction[P, R], IResource):
             raise ConfigurationError(f"@resource({uri!r}): the URI has no {{{first}}}, which {self.name} needs")
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionResource[..., R]":
-        if instance is None or self._bound:
-            return self
-        return FunctionResource(self.uri, self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
+        bound: FunctionResource[..., R] = self.bind(instance, owner)
+        return bound
 
     async def read(self, context: Context) -> ResourceOutput:
         return await _read(self, {}, context)
-
-    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
-        return await IResource.execute(self, arguments, context)
 
 
 class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict[str, Any]]):
@@ -317,18 +314,11 @@ class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict
         self.uri_template = uri
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionResourceTemplate[..., R]":
-        if instance is None or self._bound:
-            return self
-        function = self.function.__get__(instance, owner)
-        method = FunctionResourceTemplate(self.uri_template, function, self._options)  # type: ignore[arg-type]
-        method.completers = self.completers_for(instance)
-        return method
+        bound: FunctionResourceTemplate[..., R] = self.bind(instance, owner)
+        return bound
 
     async def read(self, variables: dict[str, Any], context: Context) -> ResourceOutput:
         return await _read(self, variables, context)
-
-    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
-        return await IResourceTemplate.execute(self, arguments, context)
 
 
 def resource(
@@ -343,28 +333,23 @@ def resource(
         raise ConfigurationError('@resource needs the URI: write @resource("config://app")')
     from axolotl_core.resources.uri_template import has_variables  # servers without resources start faster
 
-    check_options("resource", options, ResourceOptions.__annotations__)
+    kind = FunctionResourceTemplate if has_variables(uri) else FunctionResource
+    decorated: Callable[[Callable[P, R]], FunctionResource[P, R] | FunctionResourceTemplate[P, R]]
+    decorated = decorate("resource", partial(kind, uri), options, ResourceOptions)
     misplaced, where = ("size", "without") if has_variables(uri) else ("unscreened", "with")
     if misplaced in options:
         raise ConfigurationError(f"@resource({uri!r}): {misplaced} is for a URI {where} variables")
-
-    def decorate(target: Callable[P, R]) -> FunctionResource[P, R] | FunctionResourceTemplate[P, R]:
-        check_function(target, "resource")
-        kind = FunctionResourceTemplate if has_variables(uri) else FunctionResource
-        return kind(uri, target, options, bound=not is_method(target))
-
-    return decorate
+    return decorated
 
 
 def resources_of(instance: object) -> tuple[FunctionResource[..., Any] | FunctionResourceTemplate[..., Any], ...]:
     """Return the `@resource` methods of an object, bound to it, in the order of their definition."""
-    found = features_of(instance, CompletableFunction)
-    return tuple(one for one in found if isinstance(one, FunctionResource | FunctionResourceTemplate))
+    return features_of(instance, FunctionResource, FunctionResourceTemplate)
 
 
 async def _read(resource: CompletableFunction[..., Any], variables: dict[str, Any], context: Context) -> Any:
     """Call the function, and join bytes that a generator yields."""
-    output = await CompletableFunction.execute(resource, variables, context)
+    output = await resource.call_function(variables, context)
     if not resource.streams or isinstance(output, str):
         return output
     binary = resource.returned == list[bytes] or (output and all(isinstance(piece, bytes) for piece in output))

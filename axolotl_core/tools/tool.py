@@ -37,10 +37,8 @@ from axolotl_core.features.function_feature import (
     FunctionFeature,
     buffer,
     buffered_type,
-    check_function,
-    check_options,
+    decorate,
     features_of,
-    is_method,
     parameters_schema,
 )
 from axolotl_core.policies.tool_rules import Approval, Breaker, Idempotency, Retry
@@ -189,10 +187,10 @@ class FunctionTool(FunctionFeature[P, R], ITool[dict[str, Any], Any]):
         self.output_model = self.returned  # type: ignore[misc]
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionTool[..., R]":
-        if instance is None or self._bound:
-            return self
-        method = self.function.__get__(instance, owner)
-        return FunctionTool(method, self._options)  # type: ignore[arg-type]
+        bound: FunctionTool[..., R] = self.bind(instance, owner)
+        return bound
+
+    execute = FunctionFeature.call_function
 
     @property
     def input_schema(self) -> JsonSchema:
@@ -212,13 +210,7 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOption
     Raises:
         ConfigurationError: if a parameter cannot be passed by name, or an option does not exist.
     """
-    check_options("tool", options, ToolOptions.__annotations__)
-
-    def decorate(target: Callable[P, R]) -> FunctionTool[P, R]:
-        check_function(target, "tool")
-        return FunctionTool(target, options, bound=not is_method(target))
-
-    return decorate if function is None else decorate(function)
+    return decorate("tool", FunctionTool, options, ToolOptions, function)
 
 
 def tools_of(instance: object) -> tuple[FunctionTool[..., Any], ...]:
