@@ -24,7 +24,7 @@ from axolotl_core.protocol.messages import (
     without_nulls,
 )
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.protocol.connection import Connection, IExchange, IObserver, IStoppable
 from axolotl_server.protocol.eras.era import Eras, IEra
 from axolotl_server.protocol.fair_share import Share
@@ -102,7 +102,7 @@ class DefaultHandler:
     def __init__(
         self,
         eras: Eras,
-        inflight: InFlight,
+        inflight: RunningCalls,
         subscriptions: Subscriptions,
         control: RequestControl,
         observers: Sequence[IObserver] = (),
