@@ -188,9 +188,9 @@ class ServerAssembly:
         telemetry, metrics, log = self.settings.telemetry, self.settings.metrics, self.settings.log
         if not (telemetry.traces or telemetry.metrics or telemetry.logs or metrics.enabled or log.format == "json"):
             return None
-        from axolotl_server.observation.observation import make_observation
+        from axolotl_server.observation.observation import Observation
 
-        return make_observation(self.settings, lambda: self.feature_methods)
+        return Observation(self.settings, lambda: self.feature_methods)
 
     @cached_property
     def observers(self) -> tuple[IObserver, ...]:

@@ -164,18 +164,18 @@ class Histogram:
 
     def series(self, labels: tuple[str, ...]) -> Series:
         """Return the series with these labels."""
-        return self._series.get(labels) or self._begin(labels)
-
-    def read(self) -> dict[tuple[str, ...], Series]:
-        """Return all series by their labels."""
-        return self._series.copy()
-
-    def _begin(self, labels: tuple[str, ...]) -> Series:
+        found = self._series.get(labels)
+        if found is not None:
+            return found
         if len(self._series) >= _MAX_SERIES:
             labels = (_OTHER,) * len(labels)
         names = self._metric.labels
         attributes = {name: value for name, value in zip(names, labels, strict=True) if value}
         return self._series.setdefault(labels, Series(attributes, self.export))
+
+    def read(self) -> dict[tuple[str, ...], Series]:
+        """Return all series by their labels."""
+        return self._series.copy()
 
 
 class Counter:
