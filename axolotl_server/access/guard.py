@@ -31,7 +31,7 @@ from axolotl_server.features.resources import ResourceMethods
 from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.protocol.connection import Audience, IRunning, WaitingRequest
 from axolotl_server.protocol.eras.era import Method, Row
-from axolotl_server.protocol.replies import CALLER_LEFT
+from axolotl_server.protocol.replies import CALLER_LEFT, reply_to_nobody
 from axolotl_server.protocol.request import Request
 
 _RUNS_NOTHING: Final = "resources/subscribe"
@@ -154,9 +154,9 @@ def _registered(waiting: WaitingRequest, request: Request) -> AbstractContextMan
 
 
 def _reply_to_stopped(request: Request, reason: CancelReason) -> bytes | None:
-    """Return no answer for a caller that has left; for others, raise InternalError."""
+    """Reply to a caller that has left like a call does; for others, raise InternalError."""
     if reason in CALLER_LEFT:
-        return None
+        return reply_to_nobody(request, reason)
     meta = {"reason": "shutdown", "retryAfterMs": 1000}
     raise InternalError("The server is shutting down; try again", data=meta)
 
