@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from axolotl_core.layers import Layer
 from axolotl_core.task_engine import TaskRecord
-from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
 from axolotl_server.execution.watchdog import Watchdog
@@ -244,7 +244,7 @@ class MetricValues:
 class Gauges:
     """The parts of a server whose state is read for metrics."""
 
-    inflight: InFlight
+    inflight: RunningCalls
     subscriptions: Subscriptions
     tasks: TaskService
     threads: ThreadRunner
