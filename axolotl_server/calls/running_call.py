@@ -249,7 +249,7 @@ class RunningCalls(dict[RunningCall, int]):
             self[call] = ticks + 1
             request = call.caller
             if ticks + 1 == _WATCHED and not request.finished:
-                request.exchange.watch(call if request.era.cancel_on_disconnect else None)
+                request.exchange.watch(call.stop if request.era.cancel_on_disconnect else None)
         self._is_ticking = False
         if any(ticks < _WATCHED for ticks in self.values()):
             self._tick_later(loop)

@@ -191,13 +191,13 @@ class RequestedTasks(ITaskListener):
         assert request.head.id is not UNSET
         with request.connection.running(request.head.id, waiter):
             follower.attach(waiter)
-            request.exchange.watch(_LossWatch(waiter))
+            request.exchange.watch(waiter.lose)
             try:
                 await asyncio.wait((follower.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                stopped = waiter.stopped.result() if waiter.stopped.done() else None
+                reason = waiter.reason
                 follower.detach(waiter)
-        return stopped
+        return reason
 
     async def _find(self, request: Request) -> TaskRecord:
         task_id = read_params(request.data, _TaskParams).task_id
@@ -222,13 +222,3 @@ def _end_waiting(reason: CancelReason | None, request: Request) -> bytes | None:
     if reason is CancelReason.SHUTDOWN:
         raise InternalError("The server is shutting down", data={"reason": reason})
     return reply_to_nobody(request, reason)
-
-
-class _LossWatch:
-    """Tells a waiting request that its connection is lost, which does not have to end it."""
-
-    def __init__(self, waiter: Waiter) -> None:
-        self._waiter = waiter
-
-    def stop(self, reason: CancelReason) -> None:
-        self._waiter.mark_lost()

@@ -27,7 +27,7 @@ from axolotl_server.extensions.tasks.task_questions import AskingInTask, Checks
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.audit import TaskReference
 from axolotl_server.layers.deadline import DeadlineTable
-from axolotl_server.protocol.connection import Connection, IExchange, IRunning, IStoppable
+from axolotl_server.protocol.connection import Connection, IExchange, IRunning
 from axolotl_server.protocol.eras.era import IEra
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.replies import hide_internal
@@ -141,7 +141,7 @@ class _RunConnection(Connection):
     def __init__(self, original: Connection) -> None:
         self._original = original
         self._stopped: CancelReason | None = None
-        self.call: IStoppable | None = None
+        self.call: IRunning | None = None
         """The call, as soon as it runs."""
         super().__init__(original.send)
         self.era, self.client_data = original.era, original.client_data
@@ -277,7 +277,7 @@ class TaskRunner(ITaskRunner):
         await run.end(outcome)
         return outcome.status
 
-    def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
+    def _can_continue_elsewhere(self, call: IRunning | None, run: ITaskRun) -> bool:
         """Whether a call was stopped only because this process stops, and may run again or has not begun."""
         if self.hold_seconds is None or not isinstance(call, Call):
             return False
