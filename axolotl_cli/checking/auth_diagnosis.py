@@ -136,7 +136,7 @@ class AuthDiagnosis:
         return None
 
     async def _check_keys(self, issuer: str) -> str | None:
-        from axolotl_server.access.issuer_keys import FileKeys, UrlKeys, keys_url, usable_keys
+        from axolotl_server.access.issuer_keys import keys_in_file, keys_url, usable_keys
 
         settings = self._settings
         if settings.hmac_secret is not None:
@@ -144,10 +144,9 @@ class AuthDiagnosis:
         metadata = self._metadata.get(issuer)
         if settings.jwks is not None:
             is_url = "://" in settings.jwks
-            source = UrlKeys(self._fetcher, settings.jwks) if is_url else FileKeys(Path(settings.jwks))
-            loaded = await source.load()
+            loaded = await (self._fetcher.get(settings.jwks) if is_url else keys_in_file(Path(settings.jwks))())
         elif metadata is not None:
-            loaded = await UrlKeys(self._fetcher, keys_url(issuer, metadata)).load()
+            loaded = await self._fetcher.get(keys_url(issuer, metadata))
         else:
             return None
         keys = usable_keys(loaded.get("keys"))
