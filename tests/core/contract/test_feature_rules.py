@@ -88,7 +88,6 @@ TABLE: Final[list[tuple[str, Lock, Lock, str, Impact]]] = [
     ("argument removed", prompt(TONE), prompt(), "argument-removed", B),
     ("argument described", prompt(TONE), prompt({**TONE, "description": "How."}), "text-changed", R),
     ("MIME type", resource(), resource(mimeType="text/csv"), "mime-type-changed", B),
-    ("variables", resource("orders://{id}"), resource("orders://{number}"), "variables-changed", B),
     ("kind", resource(), make_lock((), (), [({"name": "orders", "uriTemplate": "orders://all"}, TERMS)]),
      "resource-kind-changed", B),
     ("cache hint", resource(), resource(cache={"ttl_seconds": 60.0, "scope": "public"}), "cache-hint-changed", C),
@@ -106,6 +105,22 @@ def test_a_change_of_a_feature_has_a_class(old: Lock, new: Lock, rule: str, impa
     """Exactly one change is found, with the rule and the class of the table."""
     [change] = compare_locks(old, new)
     assert (change.rule, change.impact) == (rule, impact)
+
+
+def test_a_template_with_other_variables_is_another_one() -> None:
+    """Clients fill in variables by name, so that the change is breaking."""
+    changes = compare_locks(resource("orders://{id}"), resource("orders://{number}"))
+    assert [(one.rule, one.feature, one.impact) for one in changes] == [
+        ("feature-removed", "orders://{id}", B),
+        ("feature-added", "orders://{number}", C),
+    ]
+
+
+def test_names_that_differ_only_in_case() -> None:
+    """A name is written differently only once; another one of the same letters was removed."""
+    old = Lock({**tool("track").tools, **tool("TRACK").tools})
+    rules = [(one.rule, one.feature) for one in compare_locks(old, tool("Track"))]
+    assert rules == [("feature-removed", "TRACK"), ("name-case-changed", "track")]
 
 
 def test_every_rule_is_found() -> None:

@@ -66,7 +66,6 @@ CONTRACT_RULES: Final = {
     "argument-removed": "An argument of a prompt was removed",
     "resource-kind-changed": "A resource became a template, or a template a resource",
     "mime-type-changed": "The MIME type was changed",
-    "variables-changed": "The variables of a resource template were changed",
     "cache-hint-changed": "The time that clients may cache the contents was changed",
     "skill-changed": "The files of a skill were changed",
 }
