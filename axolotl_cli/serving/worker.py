@@ -27,7 +27,6 @@ from axolotl_server.host import ServerHost
 from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http.asgi import PrincipalGate
-from axolotl_server.http.server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http.server.serve import serve_http
 from axolotl_server.protocol.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
@@ -40,7 +39,7 @@ def main(arguments: list[str]) -> None:
     end = socket.socket(fileno=int(arguments[0]))
     listener = socket.socket(fileno=int(arguments[1])) if len(arguments) > 1 else None
     order = WorkerOrder.receive(end)
-    for descriptor in (*map(int, arguments), order.board):
+    for descriptor in map(int, arguments):
         os.set_inheritable(descriptor, False)  # programs that tools start must not talk to the supervisor
     if order.sessions_directory is not None:
         keep_folder(order.sessions_directory)
@@ -109,7 +108,7 @@ class _Worker:
                     listener,
                     on_hand_over=self._hand_over if self._order.is_development else None,
                     on_serving=partial(self._report, listener, inherited is None),
-                    place=BoardPlace(ConnectionBoard(self._order.board), self._order.number),
+                    is_shared=True,
                 )
 
     def _print_calls(self) -> None:
