@@ -74,8 +74,8 @@ class WorkerOrder:
     target: str | None
     toolsets: Sequence[str]
     flags: Mapping[str, Any]
-    files: Mapping[str, str | None]
-    """The options of the command line that name files, and the profile."""
+    files: Sequence[Any]
+    """The options of the command line that name files, and the profile, as text."""
     is_development: bool = False
     """Whether to print calls, to describe the features, and to let newer code take over at once."""
     state_key: str = ""
