@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
-from typing import Final
+from typing import Final, get_args
 
-from axolotl_core.features.feature import Kind
+from axolotl_core.features.feature import Kind, RuledKind
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.decisions import DecisionLog
@@ -22,7 +22,7 @@ TIMEOUT_SECONDS: Final = 5.0
 """How long a sink may take to write a record before it counts as failed."""
 MAX_REJECTIONS_PER_MINUTE: Final = 100
 """For how many addresses per minute rejected tokens are recorded. Further ones are only counted."""
-_KINDS: Final[tuple[Kind, ...]] = ("tool", "prompt", "resource", "skill", "extension")
+_KINDS: Final[tuple[Kind, ...]] = get_args(RuledKind)
 """The kinds of features whose calls are recorded."""
 _ONLY_WORKER: Final = "1"
 """The number of a server that is one process; the settings of each of several workers name their files already."""

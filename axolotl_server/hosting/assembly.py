@@ -1,13 +1,14 @@
 """The composition root: the objects of a server, made from its settings and roles."""
 
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
+from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_server.calls.binding import Binder, Layers, Runners
 from axolotl_server.calls.feature_method import FeatureMethod, InFlight
@@ -15,6 +16,8 @@ from axolotl_server.calls.sealing import TTL_SECONDS, StateSealer
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
+from axolotl_server.extension import Extension
+from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.prompts import PromptCatalogue
 from axolotl_server.features.resources import ResourceCatalogue, ResourceMethods, TemplateCatalogue
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
@@ -37,9 +40,8 @@ if TYPE_CHECKING:
     from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
     from axolotl_server.access.quotas import RequestQuotas
     from axolotl_server.audit.assembly import Audit
+    from axolotl_server.extension import Topic
     from axolotl_server.extensions.console.console import Console
-    from axolotl_server.extensions.skills.skill_methods import SkillCatalogue
-    from axolotl_server.extensions.tasks.task_service import TaskService
     from axolotl_server.observation.observation import Observation
     from axolotl_server.stores.redis_client import RedisClient
 
@@ -57,6 +59,13 @@ class ServerAssembly:
         self.settings = settings
         self.roles = roles
         self._has_principals = has_principals
+
+    @cached_property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions, each attached to this server."""
+        for one in self.roles.extensions:
+            one.attach(self, None)
+        return self.roles.extensions
 
     @cached_property
     def deadlines(self) -> DeadlineTable:
@@ -87,30 +96,6 @@ class ServerAssembly:
     def sealer(self) -> StateSealer:
         """Seals the state that clients carry between the rounds of a request."""
         return StateSealer([key.get_secret_value() for key in self.settings.protocol.state_keys], TTL_SECONDS)
-
-    @cached_property
-    def tasks(self) -> "TaskService":
-        """The calls that run as tasks."""
-        from axolotl_server.extensions.tasks.engines.assembly import make_engine
-        from axolotl_server.extensions.tasks.task_layers import TaskLayers, run_layers
-        from axolotl_server.extensions.tasks.task_runner import task_of, waiting_run
-        from axolotl_server.extensions.tasks.task_service import TaskService
-
-        given = self.roles.task_engine
-        engine = make_engine(self.settings) if given is None else given
-        layers = run_layers(self.layers, task_of, partial(waiting_run, self.deadlines) if engine.durable else None)
-        return TaskService(
-            engine,
-            self.settings.tasks,
-            self.tool_methods,
-            era_of=lambda revision: self.eras.named(revision),  # noqa: PLW0108 - the eras are made later
-            deadlines=self.deadlines,
-            ask_timeout_seconds=self.settings.limits.ask_timeout_seconds,
-            catalogue=self.tools,
-            inflight=self.inflight,
-            task_layers=TaskLayers(self.layers, Binder(self.settings, layers, self.runners, self.toolsets)),
-            decisions=None if self.audit is None else self.audit.decisions,
-        )
 
     @cached_property
     def audit(self) -> "Audit | None":
@@ -196,7 +181,8 @@ class ServerAssembly:
         """The console and the telemetry, where they are enabled."""
         console, observation = self.console, self.observation
         found = (None if console is None else console.observer, None if observation is None else observation.observer)
-        return tuple(observer for observer in found if observer is not None)
+        added = (observer for one in self.extensions for observer in one.observers())
+        return (*added, *(observer for observer in found if observer is not None))
 
     @cached_property
     def layers(self) -> Layers:
@@ -258,18 +244,13 @@ class ServerAssembly:
 
     @property
     def catalogues(self) -> tuple[ToolCatalogue, PromptCatalogue, ResourceCatalogue, TemplateCatalogue]:
-        """All features that are served, except skills."""
+        """All features that are served, except those of kinds that extensions add."""
         return self.tools, self.prompts, self.resources, self.templates
 
     @cached_property
-    def skills(self) -> "SkillCatalogue | None":
-        """The skills that are served, if there are any."""
-        if "skills" not in self.roles.offers:
-            return None
-        from axolotl_server.extensions.skills.skill_methods import SkillCatalogue
-
-        registry, settings = self.resource_registry, self.settings
-        return SkillCatalogue(self.resources, self.templates, registry, self.binder, settings, self.authorization)
+    def added_catalogues(self) -> tuple[Catalogue[Any, Any], ...]:
+        """The features of the kinds that extensions add."""
+        return tuple(catalogue for one in self.extensions for catalogue in one.catalogues())
 
     @cached_property
     def tool_methods(self) -> ToolMethods:
@@ -282,9 +263,15 @@ class ServerAssembly:
         return ResourceMethods(self.resources, self.templates, self.inflight)
 
     @cached_property
-    def capabilities(self) -> Mapping[str, Any]:
-        """What the server offers to clients."""
-        return capabilities_of(self.roles.offers, self.roles.extensions, self.roles.tools)
+    def capabilities(self) -> Mapping[Revision, Mapping[str, Any]]:
+        """What the server offers to the clients of each revision."""
+        roles = self.roles
+        return {one: capabilities_of(roles.offers, roles.extensions, roles.tools, one) for one in REVISIONS}
+
+    @cached_property
+    def topics(self) -> "Mapping[str, Topic]":
+        """What clients can subscribe to besides lists and resources."""
+        return {name: topic for one in self.extensions for name, topic in one.topics().items()}
 
     @cached_property
     def method_table(self) -> tuple[Row, ...]:

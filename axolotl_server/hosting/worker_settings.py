@@ -79,15 +79,8 @@ def worker_warnings(settings: ServerSettings, roles: Roles) -> Iterator[str]:
     """Name the state that workers do not share, although an operator may expect that they do."""
     if settings.quotas.rules and settings.redis.url is None and roles.quota_store is None:
         yield "each worker counts quotas on its own: set redis.url to share them"
-    if _uses_idempotency(roles) and settings.redis.url is None and roles.result_store is None:
+    has_idempotency = any(tool.idempotency is not None for tool in roles.tools)
+    if has_idempotency and settings.redis.url is None and roles.result_store is None:
         yield "each worker stores results on its own: set redis.url to do work once for all workers"
-    if settings.tasks.url is None and roles.task_engine is None and _runs_tasks(roles):
-        yield "only the worker that started a task knows it: set tasks.url, for example to sqlite:///tasks.db"
-
-
-def _runs_tasks(roles: Roles) -> bool:
-    return any(tool.task_support != "forbidden" for tool in roles.tools)
-
-
-def _uses_idempotency(roles: Roles) -> bool:
-    return any(tool.idempotency is not None for tool in roles.tools)
+    for one in roles.extensions:
+        yield from one.worker_warnings()

@@ -20,12 +20,12 @@ from axolotl_core.protocol.identity import Implementation, Principal
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.schema import JsonSchema
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server.access.quotas import quota_rules
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import import_path
 from axolotl_server.layers.call_ending import ObserverLayer
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from axolotl_server.sessions.session import Session
 
 _DISTRIBUTION: Final = "axolotl-mcp"

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
+from axolotl_server.extension import Panel, PanelAction
 from axolotl_server.extensions.console.console import CONSOLE_PATH, Console, Feed
 from axolotl_server.extensions.console.description import describe_activity, describe_principal, describe_server
-from axolotl_server.extensions.console.task_list import TaskList
 from axolotl_server.host import ServerHost
 from axolotl_server.http.asgi import (
     HttpRefusal,
@@ -125,9 +125,7 @@ class ConsoleRoutes:
         self._console = console
         self._gate = gate
         self._keep_alive = KeepAlive(host.settings.http.keep_alive_seconds)
-        self._tasks = TaskList(
-            host.assembly.tasks.engine, None if host.assembly.audit is None else host.assembly.audit.decisions
-        )
+        self._panels = {one.name: one for extension in host.assembly.extensions for one in extension.panels()}
         self.sessions: Sessions | None = None
         """The sessions of the application, once there is one."""
 
@@ -140,10 +138,13 @@ class ConsoleRoutes:
             **{f"{CONSOLE_PATH}/{name}": partial(_serve_asset, asset) for name, asset in assets.items()},
             f"{CONSOLE_PATH}/state": self._serve_state,
             f"{CONSOLE_PATH}/events": self._serve_events,
-            f"{CONSOLE_PATH}/tasks": self._serve_tasks,
+            **{f"{CONSOLE_PATH}/{name}": partial(self._serve_panel, one) for name, one in self._panels.items()},
         }
         routes = {path: Route(_local_only(serve)) for path, serve in served.items()}
-        routes[f"{CONSOLE_PATH}/tasks/cancel"] = Route(_local_only(self._cancel_task, method="POST"))
+        for panel in self._panels.values():
+            for name, act in panel.actions.items():
+                serve = _local_only(partial(self._serve_action, act), method="POST")
+                routes[f"{CONSOLE_PATH}/{panel.name}/{name}"] = Route(serve)
         return routes
 
     async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
@@ -151,6 +152,7 @@ class ConsoleRoutes:
         state = {
             **describe_server(self._host),
             "instance_id": self._console.instance_id,
+            "panels": list(self._panels),
             "principal": describe_principal(principal),
         }
         await send_json(send, 200, encode(state), list(PAGE_HEADERS))
@@ -169,14 +171,18 @@ class ConsoleRoutes:
             finally:
                 watcher.cancel()
 
-    async def _serve_tasks(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _serve_panel(
+        self, panel: Panel, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         await self._admit(headers)
-        await send_json(send, 200, encode(await self._tasks.describe()), list(PAGE_HEADERS))
+        await send_json(send, 200, encode(await panel.describe()), list(PAGE_HEADERS))
 
-    async def _cancel_task(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _serve_action(
+        self, act: PanelAction, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         operator = await self._admit(headers)
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        await send_json(send, 200, encode(await self._tasks.cancel(query, operator)), list(PAGE_HEADERS))
+        await send_json(send, 200, encode(await act(query, operator)), list(PAGE_HEADERS))
 
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)

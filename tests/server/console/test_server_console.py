@@ -12,9 +12,9 @@ from dependency_injector import containers, providers
 from axolotl_core import ConfigurationError, Context, ToolError, tool
 from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.audit import Sensitive
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call, message, mirrored
