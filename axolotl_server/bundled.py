@@ -41,5 +41,6 @@ BUNDLED: Final = (
         lambda found, tools, settings: any(getattr(one, "task_support", "forbidden") != "forbidden" for one in tools),
         {"task_engine": "providers.Singleton(MyEngine)"},
     ),
+    Bundled("console", "console.console:Console", lambda found, tools, settings: settings.console.enabled),
 )
 """All of them, in the order in which they wrap methods."""

@@ -129,7 +129,7 @@ class Extension:
         """Return the checks of what it depends on."""
         return ()
 
-    def routes(self, gate: "IAuthenticator | None", sessions: "Callable[[], Sessions | None]") -> "Mapping[str, Route]":
+    def routes(self, gate: "IAuthenticator | None", sessions: "Callable[[], Sessions]") -> "Mapping[str, Route]":
         """Return what it serves over HTTP, by path; the sessions exist once the application is complete."""
         return {}
 

@@ -145,7 +145,7 @@ class ServerHost:
 
     def extension(self, kind: type[ExtensionT]) -> ExtensionT | None:
         """Return the extension of a class, if the server has it."""
-        return next((one for one in self.roles.extensions if isinstance(one, kind)), None)
+        return next((one for one in self.assembly.extensions if isinstance(one, kind)), None)
 
     async def begin(self) -> None:
         """Let extensions begin to work, because the server begins to serve."""
@@ -189,7 +189,9 @@ class ServerHost:
         # Pydantic only warns about a model whose values do not match its fields. Such a result must fail instead.
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
         self._undo_registrations()
-        assembly = self.assembly = ServerAssembly(self.settings, self.roles, has_principals=self.has_principals)
+        assembly = self.assembly = ServerAssembly(
+            self.settings, self.roles, has_principals=self.has_principals, target=self.target
+        )
         self._finally("processes", assembly.processes.close)
         self._finally("threads", assembly.threads.close)
         if assembly.redis is not None:

@@ -15,6 +15,7 @@ from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
+from axolotl_cli.serving.console import console_of, with_console_token
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.lock_check import lock_check
 from axolotl_cli.serving.shared_folder import keep_folder
@@ -87,6 +88,7 @@ def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
     if order.is_development and log is not None:
         own = log.with_name(f"{log.stem}-dev-{{worker}}{log.suffix}")
         settings = settings.model_copy(update={"audit": settings.audit.model_copy(update={"jsonl_path": own})})
+    settings = with_console_token(settings, order.state_key)
     return for_worker(settings, order.number, order.state_key, order.sessions_directory)
 
 
@@ -115,7 +117,7 @@ class _Worker:
     def _print_calls(self) -> None:
         from axolotl_cli.serving.worker_report import log_call, print_call
 
-        console = self._host.assembly.console
+        console = console_of(self._host)
         if console is not None:
             console.journal.listen(log_call if self._host.settings.log.format == "json" else print_call)
 
@@ -155,8 +157,9 @@ class _Worker:
             case "ping":
                 self._channel.send({"type": "pong"})
             case "problem":
-                if self._host.assembly.console is not None:
-                    self._host.assembly.console.set_problem(message["problem"])
+                console = console_of(self._host)
+                if console is not None:
+                    console.set_problem(message["problem"])
             case "retire":
                 self._retire()
             case "stop":

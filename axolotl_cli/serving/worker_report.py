@@ -10,6 +10,7 @@ import typer
 
 from axolotl_cli.logs import reduced_traceback
 from axolotl_cli.serving.address import url_of
+from axolotl_cli.serving.console import console_of
 from axolotl_cli.text import counts_in, one_line, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 def describe_server(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
     """Describe a server: name, URL and number of features."""
-    url = url_of(host.settings.http, listener)
+    url, console = url_of(host.settings.http, listener), console_of(host)
     return {
         "name": host.settings.server.name,
         "url": url,
-        "console": None if host.assembly.console is None else host.assembly.console.link(url),
+        "console": None if console is None else console.link(url),
         "counts": counts_in(host),
     }
 

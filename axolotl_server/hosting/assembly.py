@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from axolotl_server.access.quotas import RequestQuotas
     from axolotl_server.audit.assembly import Audit
     from axolotl_server.extension import Topic
-    from axolotl_server.extensions.console.console import Console
     from axolotl_server.observation.observation import Observation
     from axolotl_server.stores.redis_client import RedisClient
 
@@ -55,17 +54,22 @@ _MAX_CONNECTIONS: Final = 20
 class ServerAssembly:
     """The objects of one server, each made when it is first needed; assign one before that to replace it."""
 
-    def __init__(self, settings: ServerSettings, roles: Roles, *, has_principals: bool = False) -> None:
+    def __init__(
+        self, settings: ServerSettings, roles: Roles, *, has_principals: bool = False, target: str | None = None
+    ) -> None:
         self.settings = settings
         self.roles = roles
+        self.target = target
+        """The target that the container was loaded from; None if it was not loaded by name."""
         self._has_principals = has_principals
 
     @cached_property
     def extensions(self) -> tuple[Extension, ...]:
         """The extensions, each attached to this server."""
-        for one in self.roles.extensions:
+        found = (*self.roles.bundled, *self.roles.extensions)
+        for one in found:
             one.attach(self, None)
-        return self.roles.extensions
+        return found
 
     @cached_property
     def deadlines(self) -> DeadlineTable:
@@ -158,15 +162,6 @@ class ServerAssembly:
         return OutageLog("The result store", "calls run unprotected" if is_open else "calls refused")
 
     @cached_property
-    def console(self) -> "Console | None":
-        """The console for developers, if it is enabled."""
-        if not self.settings.console.enabled:
-            return None
-        from axolotl_server.extensions.console.console import make_console
-
-        return make_console(self.settings)
-
-    @cached_property
     def observation(self) -> "Observation | None":
         """Traces, metrics and structured logs, if any of them is enabled."""
         telemetry, metrics, log = self.settings.telemetry, self.settings.metrics, self.settings.log
@@ -178,11 +173,10 @@ class ServerAssembly:
 
     @cached_property
     def observers(self) -> tuple[IObserver, ...]:
-        """The console and the telemetry, where they are enabled."""
-        console, observation = self.console, self.observation
-        found = (None if console is None else console.observer, None if observation is None else observation.observer)
+        """What notices every request: extensions and the telemetry."""
         added = (observer for one in self.extensions for observer in one.observers())
-        return (*added, *(observer for observer in found if observer is not None))
+        telemetry = None if self.observation is None else self.observation.observer
+        return (*added,) if telemetry is None else (*added, telemetry)
 
     @cached_property
     def layers(self) -> Layers:
@@ -265,8 +259,8 @@ class ServerAssembly:
     @cached_property
     def capabilities(self) -> Mapping[Revision, Mapping[str, Any]]:
         """What the server offers to the clients of each revision."""
-        roles = self.roles
-        return {one: capabilities_of(roles.offers, roles.extensions, roles.tools, one) for one in REVISIONS}
+        offers, tools = self.roles.offers, self.roles.tools
+        return {one: capabilities_of(offers, self.extensions, tools, one) for one in REVISIONS}
 
     @cached_property
     def topics(self) -> "Mapping[str, Topic]":

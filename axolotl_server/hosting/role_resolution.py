@@ -122,12 +122,12 @@ async def resolve_roles(
         promptsets=await _sets(container, "prompts", roles.prompt_registry, chosen),
         resourcesets=await _sets(container, "resources", roles.resource_registry, chosen),
     )
-    used = await _bundled(container, chosen, roles.tools, settings or ServerSettings())
-    roles = structs.replace(roles, extensions=(*used, *roles.extensions))
-    faults = list(_faults_of_extensions(roles.extensions))
+    bundled = await _bundled(container, chosen, roles.tools, settings or ServerSettings())
+    roles = structs.replace(roles, bundled=bundled)
+    faults = list(_faults_of_extensions([*bundled, *roles.extensions]))
     if not faults:
         roles = await _with_features_of_extensions(roles, faults)
-    faults += _faults_of(roles)
+    faults = list(_faults_of(roles, faults))
     if faults:
         raise ConfigurationError(*faults)
     return roles
@@ -135,19 +135,19 @@ async def resolve_roles(
 
 async def _bundled(
     container: Any, chosen: Sequence[str], tools: Sequence[AnyTool], settings: ServerSettings
-) -> list[Extension]:
+) -> tuple[Extension, ...]:
     """Make the extensions that come with the server and that the container needs, from the objects of their roles."""
     made = []
     for one in BUNDLED:
         found = {role: sources for role in one.roles if (sources := tuple(sources_of(container, role)))}
         if one.is_used(found, tools, settings):
             made.append(one.load()(**{role: await _chosen_sets(sources, chosen) for role, sources in found.items()}))
-    return made
+    return tuple(made)
 
 
 async def _with_features_of_extensions(roles: Roles, faults: list[str]) -> Roles:
     added: dict[str, list[FeatureSet]] = {}
-    for extension in roles.extensions:
+    for extension in (*roles.bundled, *roles.extensions):
         try:
             for kind, sets in (await extension.features()).items():
                 added.setdefault(kind, []).extend(sets)
@@ -162,11 +162,12 @@ async def _with_features_of_extensions(roles: Roles, faults: list[str]) -> Roles
     )
 
 
-def _faults_of(roles: Roles) -> Iterator[str]:
+def _faults_of(roles: Roles, faults_of_extensions: Sequence[str]) -> Iterator[str]:
     """Find objects of the wrong type, and names that break a rule or collide."""
     yield from _faults(roles.tools, partial(_check_tool, rule=roles.name_rule))
     yield from _faults(roles.prompts, check_prompt)
     yield from _faults(roles.resources, check_resource)
+    yield from faults_of_extensions
     yield from _collisions(roles.toolsets, roles.tool_registry, "tool")
     yield from _collisions(roles.promptsets, roles.prompt_registry, "prompt")
     yield from _collisions(roles.resourcesets, roles.resource_registry, "resource")

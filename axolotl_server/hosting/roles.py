@@ -60,8 +60,9 @@ class Roles(msgspec.Struct, frozen=True):
     added: Mapping[str, Sequence[FeatureSet]] = {}
     """Features of the kinds that extensions add."""
     layers: tuple[Layer, ...] = ()
+    bundled: tuple[Extension, ...] = ()
+    """The extensions that come with the server, as far as this one uses them."""
     extensions: tuple[Extension, ...] = ()
-    """Those that come with the server, then those of the role."""
     tool_registry: ToolRegistry = msgspec.field(default_factory=ToolRegistry)
     """The tools that are served: those that the container registered, and those of the tool sets."""
     prompt_registry: PromptRegistry = msgspec.field(default_factory=PromptRegistry)

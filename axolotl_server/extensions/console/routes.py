@@ -1,7 +1,7 @@
 """The routes at `/console`: the page with its files, its data and its events."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
@@ -13,7 +13,7 @@ from axolotl_core.protocol.wire import encode
 from axolotl_server.extension import Panel, PanelAction
 from axolotl_server.extensions.console.console import CONSOLE_PATH, Console, Feed
 from axolotl_server.extensions.console.description import describe_activity, describe_principal, describe_server
-from axolotl_server.host import ServerHost
+from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.http.asgi import (
     HttpRefusal,
     IAuthenticator,
@@ -120,14 +120,19 @@ _PAGE = "console.html"
 class ConsoleRoutes:
     """Serves the page; its data needs the same authentication as the endpoint."""
 
-    def __init__(self, host: ServerHost, console: Console, gate: IAuthenticator | None) -> None:
-        self._host = host
+    def __init__(
+        self,
+        server: ServerAssembly,
+        console: Console,
+        gate: IAuthenticator | None,
+        sessions: Callable[[], Sessions],
+    ) -> None:
+        self._server = server
+        self._sessions = sessions
         self._console = console
         self._gate = gate
-        self._keep_alive = KeepAlive(host.settings.http.keep_alive_seconds)
-        self._panels = {one.name: one for extension in host.assembly.extensions for one in extension.panels()}
-        self.sessions: Sessions | None = None
-        """The sessions of the application, once there is one."""
+        self._keep_alive = KeepAlive(server.settings.http.keep_alive_seconds)
+        self._panels = {one.name: one for extension in server.extensions for one in extension.panels()}
 
     def by_path(self) -> dict[str, Route]:
         """Return the routes by path."""
@@ -150,7 +155,7 @@ class ConsoleRoutes:
     async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         principal = await self._admit(headers)
         state = {
-            **describe_server(self._host),
+            **describe_server(self._server),
             "instance_id": self._console.instance_id,
             "panels": list(self._panels),
             "principal": describe_principal(principal),
@@ -159,12 +164,11 @@ class ConsoleRoutes:
 
     async def _serve_events(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         await self._admit(headers)
-        assert self.sessions is not None
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
         feed = Feed(stream, loop, self._activity)
-        with self.sessions.other_connection(stream.abandon), self._console.subscribed(feed):
+        with self._sessions().other_connection(stream.abandon), self._console.subscribed(feed):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
                 await stream.run()
@@ -189,7 +193,7 @@ class ConsoleRoutes:
         return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
 
     def _activity(self) -> dict[str, Any]:
-        return describe_activity(self._host, () if self.sessions is None else self.sessions.all())
+        return describe_activity(self._server, self._sessions().all())
 
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
