@@ -11,7 +11,7 @@ import msgspec
 from axolotl_core.errors import AxolotlError, Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
 from axolotl_core.protocol.wire import encode
-from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.stop_signal import StopSignal
 from axolotl_server.execution.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.execution.watchdog import Watchdog
@@ -162,9 +162,7 @@ class AuditCheck(IHealthCheck):
 
     async def check(self) -> HealthStatus | None:
         try:
-            waiting = self._trail.admit()
-            if waiting is not None:
-                await waiting
+            await self._trail.admit()
         except Refused:
             return HealthStatus.failed("calls are refused because they cannot be recorded")
         return HealthStatus.degraded("calls are not recorded") if self._trail.broken else None
@@ -223,7 +221,7 @@ def _store_checks(host: "ServerHost") -> Iterator[IHealthCheck]:
 class BuiltinChecks:
     """Checks of the server's own state, which take no time."""
 
-    def __init__(self, stop_signal: StopSignal, calls: InFlight, watchdog: Watchdog | None) -> None:
+    def __init__(self, stop_signal: StopSignal, calls: RunningCalls, watchdog: Watchdog | None) -> None:
         self._stop_signal = stop_signal
         self._calls = calls
         self._watchdog = watchdog

@@ -20,7 +20,6 @@ from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import counts_in
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
-from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.role_mistakes import misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_settings
 from axolotl_server.settings.loading import load_settings
@@ -44,7 +43,7 @@ class TrialStart:
         """Start the server without its audit log and its store of tasks, and stop it."""
         target = self._target
         with self._collecting():
-            container = load_container(target.name)
+            container = target.load_container()
             host = ServerHost(
                 container,
                 flags=target.flags,

@@ -20,34 +20,14 @@ decode_exactly: Final[Any] = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
 encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 """Encodes plain JSON values with sorted keys and no whitespace."""
 _FINITE: Final = frozenset(
-    {"bool", "bytes", "chain", "dataclass", "dataclass-args", "dataclass-field", "date", "datetime", "decimal"}
-    | {
-        "default",
-        "definition-ref",
-        "definitions",
-        "dict",
-        "enum",
-        "frozenset",
-        "function-after",
-        "function-before",
-        "int",
-        "list",
+    {
+        "bool", "bytes", "chain", "dataclass", "dataclass-args", "dataclass-field", "date", "datetime", "decimal",
+        "default", "definition-ref", "definitions", "dict", "enum", "frozenset", "function-after",
+        "function-before", "int", "json-or-python", "lax-or-strict", "list", "literal", "model", "model-field",
+        "model-fields", "multi-host-url", "none", "nullable", "set", "str", "tagged-union", "time", "timedelta",
+        "tuple", "typed-dict", "typed-dict-field", "union", "url", "uuid",
     }
-    | {"json-or-python", "lax-or-strict", "literal", "model", "model-field", "model-fields", "multi-host-url", "none"}
-    | {
-        "nullable",
-        "set",
-        "str",
-        "tagged-union",
-        "time",
-        "timedelta",
-        "tuple",
-        "typed-dict",
-        "typed-dict-field",
-        "union",
-    }
-    | {"url", "uuid"}
-)
+)  # fmt: skip
 """The kinds of pydantic's schemas whose values are no floats, unless a part of theirs is of another kind."""
 
 

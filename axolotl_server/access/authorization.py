@@ -38,29 +38,6 @@ class Undecided(Decision, frozen=True):
     reference: str = ""
 
 
-class BoundedAuthorizer(IAuthorizer):
-    """Limits the time of another authorizer, and denies everything that it fails to decide."""
-
-    def __init__(self, authorizer: IAuthorizer, timeout_seconds: float) -> None:
-        self._authorizer = authorizer
-        self._seconds = timeout_seconds
-
-    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        try:
-            decision = await answer_within(self._seconds, lambda: self._authorizer.decide(principal, spec))
-            if isinstance(decision, Decision):
-                return decision
-            raise TypeError(f"The authorizer returned {type(decision).__name__}, which is not a Decision")
-        except Exception as error:
-            return _undecided(spec, error)
-
-
-def _undecided(spec: FeatureSpec, error: BaseException) -> Undecided:
-    reference = secrets.token_hex(6)
-    _log.error("authorization of %s %s failed, reference %s", spec.kind, spec.name, reference, exc_info=error)
-    return Undecided(False, "authorizer", "it failed", reference)
-
-
 Denial: TypeAlias = Forbidden | ProtocolError
 """The error that a denied call ends with."""
 
@@ -97,7 +74,7 @@ class Authorization(ILayer):
         """Whether a decision may take time."""
         self.hides_denied: Final = settings.denied_as == "not_found"
         """Whether a denied feature looks like one that does not exist."""
-        self._authorizer = BoundedAuthorizer(authorizer, TIMEOUT_SECONDS)
+        self._authorizer = authorizer
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Refuse calls of a principal that may not use the feature."""
@@ -127,8 +104,20 @@ class Authorization(ILayer):
         if self.policy is not None:
             decision = self.policy.judge(principal, spec)
         else:
-            decision = await self._authorizer.decide(principal, spec)
+            decision = await self._ask(principal, spec)
         return _within_scopes(decision, principal, spec)
+
+    async def _ask(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Ask the authorizer of the container, which has a limited time. What it fails to decide is denied."""
+        try:
+            decision = await answer_within(TIMEOUT_SECONDS, lambda: self._authorizer.decide(principal, spec))
+            if isinstance(decision, Decision):
+                return decision
+            raise TypeError(f"The authorizer returned {type(decision).__name__}, which is not a Decision")
+        except Exception as error:
+            reference = secrets.token_hex(6)
+            _log.error("authorization of %s %s failed, reference %s", spec.kind, spec.name, reference, exc_info=error)
+            return Undecided(False, "authorizer", "it failed", reference)
 
     async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
         """Decide on several features, or raise InternalError if the authorizer failed for one of them."""
@@ -155,12 +144,11 @@ class Authorization(ILayer):
             denial = verdict.denial
         else:
             decision = await self.decide(call.principal, spec)
-            denial = None if decision.allowed is True else self._denial(call, spec, decision)
+            if decision.allowed is True:
+                return
+            denial = with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
         if denial is not None:
             raise denial
-
-    def _denial(self, call: Call, spec: FeatureSpec, decision: Decision) -> Denial:
-        return with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
 
 
 def authorization_of(

@@ -11,7 +11,8 @@ from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_server.calls.binding import Binder, Layers, Runners
-from axolotl_server.calls.feature_method import FeatureMethod, InFlight
+from axolotl_server.calls.feature_method import FeatureMethod
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.calls.sealing import TTL_SECONDS, StateSealer
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.execution.processes import ProcessRunner
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
     from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
     from axolotl_server.access.quotas import RequestQuotas
-    from axolotl_server.audit.assembly import Audit
+    from axolotl_server.audit.audit import Audit
     from axolotl_server.extension import Topic
     from axolotl_server.observation.observation import Observation
     from axolotl_server.stores.redis_client import RedisClient
@@ -77,10 +78,10 @@ class ServerAssembly:
         return DeadlineTable()
 
     @cached_property
-    def inflight(self) -> InFlight:
+    def inflight(self) -> RunningCalls:
         """The calls that run."""
         limits = self.settings.limits
-        return InFlight(
+        return RunningCalls(
             limits.max_inflight,
             limits.of_caller(limits.max_inflight),
         )
@@ -106,7 +107,7 @@ class ServerAssembly:
         """The audit log, if there is one."""
         if not self.settings.audit.enabled and not self.roles.audit_sinks:
             return None
-        from axolotl_server.audit.assembly import make_audit
+        from axolotl_server.audit.audit import make_audit
 
         return make_audit(self.settings.audit, self.roles.audit_sinks)
 
@@ -167,9 +168,9 @@ class ServerAssembly:
         telemetry, metrics, log = self.settings.telemetry, self.settings.metrics, self.settings.log
         if not (telemetry.traces or telemetry.metrics or telemetry.logs or metrics.enabled or log.format == "json"):
             return None
-        from axolotl_server.observation.observation import make_observation
+        from axolotl_server.observation.observation import Observation
 
-        return make_observation(self.settings, lambda: self.feature_methods)
+        return Observation(self.settings, lambda: self.feature_methods)
 
     @cached_property
     def observers(self) -> tuple[IObserver, ...]:

@@ -103,7 +103,7 @@ def _gate_of(host: ServerHost, health: Health | None) -> IAuthenticator | None:
         None if rejections is None else rejections.add,
     )
     host.on_stop(verifier.close)
-    if health is not None and verifier.ping is not None:
+    if health is not None and verifier.key_sets:
         health.add(StoreCheck("issuer_keys", verifier.ping))
     elif health is not None and verifier.depends_on_others:
         problem = "tokens cannot be verified"

@@ -14,7 +14,7 @@ from axolotl_server.http.asgi import Headers, HttpRefusal, IAuthenticator, IPost
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.http.header_checks import accepts
-from axolotl_server.protocol.connection import Connection, IStoppable
+from axolotl_server.protocol.connection import Connection, Stop
 from axolotl_server.protocol.fair_share import Share, share_of
 from axolotl_server.sessions.session import Session, SessionStream
 from axolotl_server.sessions.sessions import Sessions
@@ -94,13 +94,13 @@ class HttpExchange(msgspec.Struct, eq=False):
         stream.put(message)
         return True
 
-    def watch(self, running: IStoppable | None) -> None:
+    def watch(self, stop: Stop | None) -> None:
         """Keep the client waiting with an event stream, and stop a call when the client disconnects."""
         self.plain = False
         if self._response_stream is None:
             self._context.keep_alive.add(self)
-        if running is not None:
-            self._unwatch = self._request.watch(lambda: running.stop(CancelReason.DISCONNECT))
+        if stop is not None:
+            self._unwatch = self._request.watch(lambda: stop(CancelReason.DISCONNECT))
 
     def keep_alive(self) -> None:
         """Begin an event stream, because the client has waited for an interval without getting anything."""

@@ -1,6 +1,7 @@
 """The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
+from secrets import token_hex
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -8,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from axolotl_core.errors import ToolError
-from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.audit import AuditRecord, timestamp
@@ -41,17 +41,20 @@ class _OpenCall(msgspec.Struct, eq=False):
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
 
-    def start(self, call: Call) -> Awaitable[None] | None:
+    async def start(self, call: Call) -> None:
         """Record that the code is about to run."""
         facts = self.describe(call)
         if call is self.call:  # a shared run has another caller
             self.facts = facts
-        return self.trail.write(replace(facts, time=timestamp(), call_id=self.id))
+        await self.trail.write(replace(facts, time=timestamp(), call_id=self.id))
 
-    def end(self, ending: Ending) -> Awaitable[None] | None:
+    async def end(self, ending: Ending) -> None:
         """Record the end, unless it was recorded when the call was abandoned."""
-        call = self.call
-        return None if call is None else self.trail.write(self._ended(call, ending))
+        if self.call is not None:
+            record = self._ended(self.call, ending)
+            self.waiting = True
+            await self.trail.write(record)
+            self.waiting = False
 
     def end_at_once(self, call: Call, ending: Ending) -> None:
         """Record the end of a call without waiting for the sink."""
@@ -75,18 +78,10 @@ class _OpenCall(msgspec.Struct, eq=False):
                 self.end_at_once(call, ending)
             return
         try:
-            writing = self.end(ending)
-            if writing is not None:
-                await self.written(writing)
+            await self.end(ending)
         except ToolError:
             if ending.outcome == "input_required":
                 raise
-
-    async def written(self, writing: Awaitable[None]) -> None:
-        """Wait until the record of the end is written."""
-        self.waiting = True
-        await writing
-        self.waiting = False
 
     def _ended(self, call: Call, ending: Ending) -> AuditRecord:
         self.call = None
@@ -111,31 +106,21 @@ def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: 
 
 
 class AuditLayer(ILayer):
-    """Records the end of each call, refused ones included."""
+    """Records the end of each call, refused ones included, but not completions, which come while somebody types."""
 
-    def __init__(
-        self,
-        trail: "AuditTrail",
-        describer: Callable[[FeatureSpec], Describe],
-        new_id: Callable[[], str],
-        kinds: Collection[Kind],
-    ) -> None:
+    def __init__(self, trail: "AuditTrail", describer: Callable[[FeatureSpec], Describe]) -> None:
         self.trail = trail
         self.describer = describer
-        self.new_id = new_id
-        self.kinds = frozenset(kinds)
         self._running: dict[Call, _OpenCall] = {}
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if spec.kind not in self.kinds:
+        if spec.kind == "completion":
             return call_next
-        trail, running, new_id, describe = self.trail, self._running, self.new_id, self.describer(spec)
+        trail, running, describe = self.trail, self._running, self.describer(spec)
 
         async def recorded(call: Call) -> Any:
-            admitting = trail.admit()
-            if admitting is not None:
-                await admitting
-            reference = call.reference = call.reference or new_id()
+            await trail.admit()
+            reference = call.reference = call.reference or token_hex(8)
             open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
             call.when_abandoned(open_call.abandon)
             try:
@@ -144,9 +129,7 @@ class AuditLayer(ILayer):
                 await open_call.close(call, error)
                 raise
             token = call.token
-            writing = open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
-            if writing is not None:
-                await open_call.written(writing)
+            await open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
             return output
 
         return recorded
@@ -156,44 +139,34 @@ class AuditLayer(ILayer):
 
         If the process dies during the call, the record shows that the call was interrupted.
         """
-        if not isinstance(spec, ToolSpec) or spec.kind not in self.kinds:
+        if not isinstance(spec, ToolSpec):
             return call_next
         if spec.tool.annotations.destructive is False or spec.tool.annotations.read_only:
             return call_next
 
         async def announced(call: Call) -> Any:
             open_call = self._running.get(_first(call))
-            writing = None if open_call is None else open_call.start(call)
-            if writing is not None:
-                await writing
+            if open_call is not None:
+                await open_call.start(call)
             return await call_next(call)
 
         return announced
 
     def accept(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Record that a call was accepted as a stored task, or why not; the innermost function returns the task."""
-        if spec.kind not in self.kinds:
-            return call_next
         trail, describe = self.trail, self.describer(spec)
 
         async def accepted(call: Call) -> TaskRecord:
-            admitting = trail.admit()
-            if admitting is not None:
-                await admitting
-            began, reference = perf_counter_ns(), self.new_id()
+            await trail.admit()
+            began, reference = perf_counter_ns(), token_hex(8)
             call.reference = reference
-
-            async def write(facts: AuditRecord, ending: Ending) -> None:
-                writing = trail.write(_ended(facts, call, reference, ending, began))
-                if writing is not None:
-                    await writing
-
             try:
                 task: TaskRecord = await call_next(call)
             except Exception as error:
-                await write(describe(call), ending_of(error))
+                await trail.write(_ended(describe(call), call, reference, ending_of(error), began))
                 raise
-            await write(replace(describe(call), task=task.id), Ending("accepted"))
+            facts = replace(describe(call), task=task.id)
+            await trail.write(_ended(facts, call, reference, Ending("accepted"), began))
             return task
 
         return accepted
@@ -229,12 +202,10 @@ class RunAuditLayer(AuditLayer):
 
             return described
 
-        super().__init__(records.trail, describer, records.new_id, records.kinds)
+        super().__init__(records.trail, describer)
         self._find_task = find_task
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if spec.kind not in self.kinds:
-            return call_next
         find_task, recorded = self._find_task, super().wrap(spec, call_next)
 
         def referenced(call: Call) -> Awaitable[Any]:

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from axolotl_core.layers import Layer
 from axolotl_core.task_engine import TaskRecord
-from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
 from axolotl_server.execution.watchdog import Watchdog
@@ -163,18 +163,18 @@ class Histogram:
 
     def series(self, labels: tuple[str, ...]) -> Series:
         """Return the series with these labels."""
-        return self._series.get(labels) or self._begin(labels)
-
-    def read(self) -> dict[tuple[str, ...], Series]:
-        """Return all series by their labels."""
-        return self._series.copy()
-
-    def _begin(self, labels: tuple[str, ...]) -> Series:
+        found = self._series.get(labels)
+        if found is not None:
+            return found
         if len(self._series) >= _MAX_SERIES:
             labels = (_OTHER,) * len(labels)
         names = self._metric.labels
         attributes = {name: value for name, value in zip(names, labels, strict=True) if value}
         return self._series.setdefault(labels, Series(attributes, self.export))
+
+    def read(self) -> dict[tuple[str, ...], Series]:
+        """Return all series by their labels."""
+        return self._series.copy()
 
 
 class Counter:
@@ -243,7 +243,7 @@ class MetricValues:
 class Gauges:
     """The parts of a server whose state is read for metrics."""
 
-    inflight: InFlight
+    inflight: RunningCalls
     subscriptions: Subscriptions
     threads: ThreadRunner
     processes: ProcessRunner

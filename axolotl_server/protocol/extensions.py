@@ -13,7 +13,8 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_server.bundled import BUNDLED
 from axolotl_server.calls.binding import Binder, Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.extension import Extension, ExtensionMethod
 from axolotl_server.protocol.eras.era import Row, every_revision
 from axolotl_server.protocol.params import read_raw_params
@@ -60,7 +61,7 @@ class _Method(IFeature):
 class ExtensionMethods(ErrorFeatureMethod):
     """Runs the methods of extensions for clients that declare the extension."""
 
-    def __init__(self, extensions: Iterable[Extension], binder: Binder, inflight: InFlight) -> None:
+    def __init__(self, extensions: Iterable[Extension], binder: Binder, inflight: RunningCalls) -> None:
         super().__init__(inflight)
         self._bindings: dict[str, Binding[FeatureSpec]] = {}
         for extension in extensions:

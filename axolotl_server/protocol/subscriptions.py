@@ -15,7 +15,7 @@ from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
 from axolotl_core.protocol.wire import notification
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
-from axolotl_server.protocol.connection import MAX_RESOURCES, Connection, IExchange
+from axolotl_server.protocol.connection import MAX_RESOURCES, Connection, IExchange, WaitingRequest
 from axolotl_server.protocol.fair_share import is_used_up
 from axolotl_server.protocol.params import SubscriptionFilter, listen_params, read_params
 from axolotl_server.protocol.request import Request
@@ -30,19 +30,17 @@ MAX_PER_REQUEST: Final = 100
 _UPDATED: Final = "notifications/resources/updated"
 
 
-class Listener:
+class Listener(WaitingRequest):
     """An open `subscriptions/listen` request."""
 
     def __init__(self, request_id: RequestId, subscribed: SubscriptionFilter, exchange: IExchange) -> None:
+        super().__init__(exchange)
         self._id = request_id
         self._subscribed = subscribed
         self._exchange = exchange
-        self.principal = exchange.principal
-        self.spec: None = None
         self.share = exchange.share
         self.uris = frozenset(canonical_uri(uri) or uri for uri in subscribed.resource_subscriptions)
         """The canonical URIs of the resources that the client subscribed to."""
-        self.ended: asyncio.Future[CancelReason] = exchange.loop.create_future()
         self.on_stop: Callable[[], object] | None = None
         """Called at once when it is stopped, although its request ends later."""
 
@@ -52,10 +50,9 @@ class Listener:
         return {SUBSCRIPTION_KEY: self._id}
 
     def stop(self, reason: CancelReason) -> None:
-        if not self.ended.done():
-            self.ended.set_result(reason)
-            if self.on_stop is not None:
-                self.on_stop()
+        if self.reason is None and self.on_stop is not None:
+            self.on_stop()
+        super().stop(reason)
 
     def acknowledge(self) -> bool:
         """Send the accepted subscriptions, or return False if the client accepts no stream."""
@@ -83,7 +80,7 @@ class Listener:
         self._exchange.loop.call_soon_threadsafe(self._send, method, params)
 
     def _send(self, method: str, params: dict[str, Any]) -> bool:
-        if self.ended.done():
+        if self.reason is not None:
             return True
         return self._exchange.notify(notification(method, {**params, "_meta": self.meta}))
 
@@ -275,8 +272,8 @@ class SubscriptionMethods:
             refusal.status = _NOT_ACCEPTABLE
             raise refusal
         self._subscriptions.add(listener, request.connection)
-        request.exchange.watch(listener)
-        if await listener.ended is not CancelReason.SHUTDOWN:
+        request.exchange.watch(listener.stop)
+        if await listener.stopped is not CancelReason.SHUTDOWN:
             return None
         if request.exchange.headers is None:
             # On a shared stream, clients recognize the end by one of two messages, so both are sent.

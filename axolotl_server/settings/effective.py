@@ -10,8 +10,7 @@ from pydantic_core import to_jsonable_python
 
 from axolotl_server.settings.loading import LoadedSettings
 from axolotl_server.settings.origins import DEFAULT, Keys, Origin, dotted
-from axolotl_server.settings.server import ServerSettings
-from axolotl_server.settings.settings_shape import below, fields_of
+from axolotl_server.settings.settings_shape import SETTINGS
 
 MASK: Final = "********"
 _PASSWORD: Final = re.compile(r"(?<=://)([^/?#\s@:]*):[^/?#\s@]+(?=@)")
@@ -41,7 +40,9 @@ def effective_values(loaded: LoadedSettings) -> Iterator[EffectiveValue]:
     """List every setting, section by section."""
     for keys, value in _leaves(loaded.settings, ()):
         origin = loaded.origin_of(keys)
-        if origin != DEFAULT or _is_fixed(keys):
+        # A setting that always exists; in a table that a user adds, such as a rule, only what is set counts.
+        is_fixed = all(key in SETTINGS.at(*keys[:index]).fields for index, key in enumerate(keys))
+        if origin != DEFAULT or is_fixed:
             is_url = keys[-1] == "url" and isinstance(value, SecretStr)
             yield EffectiveValue(keys, _without_secrets(value) if is_url else masked(value), origin)
 
@@ -72,16 +73,6 @@ def masked(value: Any) -> Any:
         case str():
             return _PASSWORD.sub(rf"\1:{MASK}", value)
     return to_jsonable_python(value)
-
-
-def _is_fixed(keys: Keys) -> bool:
-    """Whether a setting always exists; in a table that a user adds, such as a rule, only what is set counts."""
-    annotation: Any = ServerSettings
-    for key in keys:
-        if key not in fields_of(annotation):
-            return False
-        annotation = below(annotation, key)
-    return True
 
 
 def _leaves(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:

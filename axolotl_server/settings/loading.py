@@ -3,11 +3,10 @@
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 import msgspec
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.environment import read_variables
@@ -30,7 +29,7 @@ from axolotl_server.settings.origins import (
 from axolotl_server.settings.secret_files import SecretFile, UnreadableFile, find_secret_files
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings
-from axolotl_server.settings.settings_shape import is_model
+from axolotl_server.settings.settings_shape import SETTINGS
 
 _FLAGS: Final[Mapping[Keys, str]] = {
     ("http", "host"): "--host",
@@ -40,9 +39,6 @@ _FLAGS: Final[Mapping[Keys, str]] = {
     ("log_level",): "--log-level",
 }
 """The flags of the command line. Code can pass any other setting the same way."""
-
-
-_TYPES: Final[Mapping[str, Any]] = get_type_hints(ServerSettings, include_extras=True)
 
 
 class LoadedSettings(SecretValues, frozen=True):
@@ -92,7 +88,7 @@ def load_with_origins(
     sources.append(read_variables(environment, partial(Origin, Source.ENVIRONMENT), findings))
     sources.append(flatten(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))))
     folded = (_fold_tool_names(source) for source in sources)
-    combined = combine(find_secret_files(source, ServerSettings, findings) for source in folded)
+    combined = combine(find_secret_files(source, SETTINGS, findings) for source in folded)
     return LoadedSettings(_validate(combined, findings), combined)
 
 
@@ -109,32 +105,16 @@ def _validate(combined: FlatValues, findings: list[str]) -> ServerSettings:
     """Validate everything, even if there are findings already, to report all mistakes at once."""
     unread: dict[Keys, str] = {}
     values = nest({keys: _read_secrets(keys, sourced, unread) for keys, sourced in combined.items()})
-    sections: dict[str, Any] = {}
-    mistakes: list[ErrorDetails] = []
-    for name, value in values.items():  # only what is set, because each validator takes time to build
-        kind = _TYPES.get(name)
-        if kind is None:
-            mistakes.append({"type": "extra_forbidden", "loc": (name,), "msg": "", "input": value})
-            continue
-        validate = kind.model_validate if is_model(kind) else TypeAdapter(kind).validate_python
-        try:
-            sections[name] = validate(value)
-        except ValidationError as error:
-            mistakes += [{**mistake, "loc": (name, *mistake["loc"])} for mistake in error.errors(include_url=False)]
-    settings = ServerSettings.model_construct(**sections)
-    try:
-        if not mistakes:
-            settings.check_sections()
-    except ValueError as error:
-        mistakes.append({"type": "value_error", "loc": (), "msg": str(error), "input": None})
     found = [*findings, *unread.values()]
-    if mistakes:
+    try:
+        settings = ServerSettings.model_validate(values)
+        if not found:
+            return settings
+    except ValidationError as error:
         from axolotl_server.settings.mistakes import describe
 
-        found += describe(mistakes, combined, unread)
-    if found:
-        raise ConfigurationError(*found)
-    return settings
+        found += describe(error.errors(include_url=False), combined, unread)
+    raise ConfigurationError(*found)
 
 
 def _read_secrets(keys: Keys, sourced: SourcedValue, unread: dict[Keys, str]) -> SourcedValue:

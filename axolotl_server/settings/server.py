@@ -156,10 +156,7 @@ class ServerSettings(Section):
     """The lowest level that is logged."""
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        return self.check_sections()
-
-    def check_sections(self) -> Self:
+    def _check_sections(self) -> Self:
         """Refuse values that are valid in their sections, but not together."""
         messages = None if self.http.sse_path is None else f"{self.http.sse_path.rstrip('/')}/messages"
         used = (self.http.path, self.http.sse_path, messages)

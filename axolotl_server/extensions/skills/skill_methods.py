@@ -20,7 +20,8 @@ from axolotl_core.resources.resource import IResource
 from axolotl_core.resources.skills import SKILL_PAGE
 from axolotl_core.resources.uri_form import canonical_uri
 from axolotl_server.calls.binding import Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.extensions.skills.published_skill import PublishedSkill, SkillDirectory, SkillFile
 from axolotl_server.features.catalogue import Catalogue, Views
 from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue, cache_hints, uri_in
@@ -178,7 +179,7 @@ def _skill_of(binding: Binding[FeatureSpec]) -> PublishedSkill:
 class SkillMethods(ErrorFeatureMethod):
     """Gives the entries of skills."""
 
-    def __init__(self, skills: SkillCatalogue, inflight: InFlight) -> None:
+    def __init__(self, skills: SkillCatalogue, inflight: RunningCalls) -> None:
         super().__init__(inflight)
         self._skills = skills
 

@@ -29,7 +29,7 @@ from axolotl_server.features.catalogue import PAGE_SIZE
 from axolotl_server.features.tools import ToolMethods
 from axolotl_server.protocol.eras.era import Method, Row
 from axolotl_server.protocol.params import ListParams, read_params
-from axolotl_server.protocol.replies import end_cancelled
+from axolotl_server.protocol.replies import reply_to_nobody
 from axolotl_server.protocol.request import Request
 
 
@@ -128,8 +128,7 @@ class RequestedTasks(ITaskListener):
             reason = await self._wait(follower, request)
             record = follower.record
             if record.open:
-                _end_waiting(reason, request)
-                return None
+                return _end_waiting(reason, request)
         outcome = record.outcome
         if outcome is not None and outcome.error is not None:
             raise StoredError(outcome.error)
@@ -195,13 +194,13 @@ class RequestedTasks(ITaskListener):
         assert request.head.id is not UNSET
         with request.connection.running(request.head.id, waiter):
             follower.attach(waiter)
-            request.exchange.watch(_LossWatch(waiter))
+            request.exchange.watch(waiter.lose)
             try:
                 await asyncio.wait((follower.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                stopped = waiter.stopped.result() if waiter.stopped.done() else None
+                reason = waiter.reason
                 follower.detach(waiter)
-        return stopped
+        return reason
 
     async def _find(self, request: Request) -> TaskRecord:
         task_id = read_params(request.data, _TaskParams).task_id
@@ -221,18 +220,8 @@ class _RunningCall:
         self._runner.stop(self._task_id, reason)
 
 
-def _end_waiting(reason: CancelReason | None, request: Request) -> None:
+def _end_waiting(reason: CancelReason | None, request: Request) -> bytes | None:
     """End a request that no longer waits; an error tells those who still need a response."""
     if reason is CancelReason.SHUTDOWN:
         raise InternalError("The server is shutting down", data={"reason": reason})
-    end_cancelled(request, reason)
-
-
-class _LossWatch:
-    """Tells a waiting request that its connection is lost, which does not have to end it."""
-
-    def __init__(self, waiter: Waiter) -> None:
-        self._waiter = waiter
-
-    def stop(self, reason: CancelReason) -> None:
-        self._waiter.mark_lost()
+    return reply_to_nobody(request, reason)

@@ -13,20 +13,21 @@ import msgspec
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ProtocolError
-from axolotl_core.layers import Call, ITask
+from axolotl_core.layers import Call, CallState, ITask
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.messages import read_head
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
-from axolotl_server.calls.feature_method import InFlight, RequestTarget
+from axolotl_server.calls.feature_method import RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, decode_call
 from axolotl_server.extensions.tasks.task_layers import TaskLayers
 from axolotl_server.extensions.tasks.task_questions import AskingInTask, Checks
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.audit import TaskReference
 from axolotl_server.layers.deadline import DeadlineTable
-from axolotl_server.protocol.connection import Connection, IExchange, IRunning, IStoppable
+from axolotl_server.protocol.connection import Connection, IExchange, IRunning
 from axolotl_server.protocol.eras.era import IEra
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.replies import hide_internal
@@ -140,7 +141,7 @@ class _RunConnection(Connection):
     def __init__(self, original: Connection) -> None:
         self._original = original
         self._stopped: CancelReason | None = None
-        self.call: IStoppable | None = None
+        self.call: IRunning | None = None
         """The call, as soon as it runs."""
         super().__init__(original.send)
         self.era, self.client_data = original.era, original.client_data
@@ -175,7 +176,7 @@ class TaskRunner(ITaskRunner):
     tool_methods: ToolMethods
     catalogue: ToolCatalogue
     layers: TaskLayers
-    inflight: InFlight
+    inflight: RunningCalls
     era_of: Callable[[str], IEra]
     deadlines: DeadlineTable
     ask_timeout_seconds: float
@@ -265,7 +266,8 @@ class TaskRunner(ITaskRunner):
         outcome = await self._outcome(design, request)
         if asking.parked:
             return "parked"
-        if self._was_refused(connection.call, request):
+        refused = isinstance(connection.call, Call) and connection.call.state is CallState.REFUSED
+        if refused and self.hold_seconds is not None:  # other calls took the last room, so its code has not run
             await asyncio.sleep(_BUSY_SECONDS)
             await run.release()
             return "released"
@@ -275,11 +277,7 @@ class TaskRunner(ITaskRunner):
         await run.end(outcome)
         return outcome.status
 
-    def _was_refused(self, call: IStoppable | None, request: Request) -> bool:
-        """Whether other calls took the last room while this one was about to begin, so that its code has not run."""
-        return self.hold_seconds is not None and call is not None and not request.finished
-
-    def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
+    def _can_continue_elsewhere(self, call: IRunning | None, run: ITaskRun) -> bool:
         """Whether a call was stopped only because this process stops, and may run again or has not begun."""
         if self.hold_seconds is None or not isinstance(call, Call):
             return False

@@ -22,7 +22,7 @@ from axolotl_core.task_engine import (
     TaskRecord,
     TasksUnavailable,
 )
-from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, owner_of, share_digest
 from axolotl_server.extensions.tasks.task_layers import TaskLayers
@@ -56,7 +56,7 @@ class TaskService(ITaskListener):
         deadlines: DeadlineTable,
         ask_timeout_seconds: float,
         catalogue: ToolCatalogue,
-        inflight: InFlight,
+        inflight: RunningCalls,
         task_layers: TaskLayers,
         decisions: "DecisionLog | None" = None,
     ) -> None:

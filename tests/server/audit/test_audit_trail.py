@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,8 @@ import pytest
 from axolotl_core import Context, ITool, NoArguments, Refused, ToolAnnotations, ToolError
 from axolotl_core.errors import ConfigurationError, InputRequired
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
-from axolotl_server.audit.assembly import Audit
+from axolotl_server.audit.audit import Audit
 from axolotl_server.audit.chain import Hashing
-from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown
 from axolotl_server.audit.trail import AuditTrail
@@ -62,8 +62,8 @@ def trail_of(
 
 
 def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
-    layer = AuditLayer(trail, describer(Hashing(None), nothing_shown), lambda: "an id", ["tool"])
-    return Pipeline(Audit(trail, layer, DecisionLog(trail, ["tool"])), tool)
+    layer = AuditLayer(trail, partial(describer, hashing=Hashing(None), redactor=nothing_shown))
+    return Pipeline(Audit(trail, layer), tool)
 
 
 async def test_closed_rejects_before_the_code_runs() -> None:

@@ -353,7 +353,7 @@ async def test_tasks() -> None:
 async def test_code_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """An abandoned call is shown as ended, also when its code ends later."""
     stuck = Stuck()
-    monkeypatch.setattr("axolotl_server.calls.feature_method.GRACE_SECONDS", 0.01)
+    monkeypatch.setattr("axolotl_server.calls.running_call.GRACE_SECONDS", 0.01)
     flags = {"console": {"enabled": True}}
     async with ServerHost(container_of(stuck), flags=flags) as host:
         assert (await InProcessClient(host.handler).call(stuck.name)).is_error

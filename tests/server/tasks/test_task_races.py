@@ -86,7 +86,7 @@ def engine_of(host: ServerHost) -> MemoryTaskEngine:
 def assert_nothing_runs(host: ServerHost) -> None:
     engine, runner, deadlines = engine_of(host), service_of(host).runner, host.assembly.deadlines
     assert not host.handler.inflight
-    assert not host.handler.inflight._share_of
+    assert not host.handler.inflight._by_share
     assert not engine._running
     assert not requested_of(host)._followers
     assert (runner.checks, runner.running) == ({}, {})
