@@ -1,16 +1,20 @@
 """The target of a command: a container and its settings."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import typer
+from dependency_injector import containers
 
 from axolotl_cli.options import FileOptions
+from axolotl_cli.text import one_line, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
-from axolotl_server.hosting.container_loading import load_container
+from axolotl_server.hosting.container_loading import import_path, load_container
 from axolotl_server.settings.environment import EnvFile, read_env_file
 from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
@@ -18,10 +22,16 @@ from axolotl_server.settings.settings_file import FileSettings, find_file, read_
 
 STARTER: Final = "axolotl_examples.starter:Container"
 """The container with example tools."""
+_WITHOUT_CONTAINER: Final = (
+    "has no container. A container passes tools what they need, and has settings and other roles: write class "
+    "Container(containers.DeclarativeContainer) with tools = providers.List(providers.Singleton(MyTool))"
+)
 _DEFAULT: Final = "-"
 _DEV_PROFILE: Final = "dev"
 _NOT_IN_DEV: Final = ("auth", "telemetry", "log")
 """Sections that are meant for production, unless the profile of the development server has them too."""
+
+_log: Final = logging.getLogger("axolotl")
 
 
 class ChosenTarget(msgspec.Struct, frozen=True):
@@ -38,11 +48,9 @@ class ChosenTarget(msgspec.Struct, frozen=True):
     """The files and the profile on the command line, with absolute paths."""
 
     @property
-    def files_as_text(self) -> dict[str, str | None]:
+    def files_as_text(self) -> list[str | None]:
         """The files and the profile as JSON, for another process."""
-        files = self.files
-        paths = {"env_file": files.env_file, "settings": files.settings}
-        return {**{name: None if path is None else str(path) for name, path in paths.items()}, "profile": files.profile}
+        return [None if one is None else str(one) for one in self.files]
 
     @property
     def settings(self) -> ServerSettings:
@@ -55,15 +63,29 @@ class ChosenTarget(msgspec.Struct, frozen=True):
         return self.settings.log_level
 
     def load(
-        self, adapt: Callable[[ServerSettings], ServerSettings] | None = None, *, is_audited: bool = True
+        self,
+        adapt: Callable[[ServerSettings], ServerSettings] | None = None,
+        *,
+        is_audited: bool = True,
+        is_first: bool = True,
     ) -> ServerHost:
         """Import the container and prepare a server; `adapt` changes its settings last."""
-        container = load_container(self.name)
+        container = self.load_container(is_first=is_first)
         host = ServerHost(
             container, flags=self.flags, file=self.file, toolsets=self.toolsets, adapt=adapt, is_audited=is_audited
         )
         host.target = self.name
         return host
+
+    def load_container(self, *, is_first: bool = True) -> containers.Container:
+        """Import the container; unless another process has done so before, say what a module without one lacks."""
+        container = load_container(self.name)
+        if is_first and not import_path(self.name).attribute:
+            if self.settings.log.format == "json":
+                _log.info("%s %s", self.name, _WITHOUT_CONTAINER)
+            else:
+                print_status(typer.style(one_line(f"{self.name} {_WITHOUT_CONTAINER}"), dim=True))
+        return container
 
 
 def resolve_target(

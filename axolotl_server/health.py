@@ -202,8 +202,8 @@ def _store_checks(host: "ServerHost") -> Iterator[IHealthCheck]:
             yield OutageCheck("result_store", lambda: assembly.result_outages.recent_problem)
         elif redis is not None:
             yield StoreCheck("result_store", redis.ping)
-    if host.has_tasks and assembly.tasks.engine.durable:
-        yield StoreCheck("task_store", assembly.tasks.engine.ping)
+    for one in assembly.extensions:
+        yield from one.health_checks()
 
 
 _DRAINING: Final = CheckResult("serving", "failed", "the server is shutting down")

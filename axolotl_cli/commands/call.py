@@ -1,10 +1,11 @@
 """`axolotl call`, `axolotl prompt` and `axolotl read`: one request to a server."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from axolotl_cli.calling.request import SchemaOf, Sender, as_text, read_arguments, read_texts
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import (
     Answers,
@@ -14,11 +15,9 @@ from axolotl_cli.options import (
     RemoteOptions,
     ToolSets,
 )
+from axolotl_cli.output import print_contents, print_json, print_text, text_of
 from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.text import one_line
-
-if TYPE_CHECKING:
-    from axolotl_cli.calling.request import SchemaOf
 
 Arguments: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
@@ -42,13 +41,11 @@ def call(
 
     The exit code is 1 if the tool fails, 3 if the server refuses the request.
     """
-    from axolotl_cli.calling.request import Sender, as_text, read_arguments
-
     server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
-    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
+    async def prepare(schema_of: SchemaOf) -> dict[str, Any]:
         schema = await schema_of(as_text(name)) if words else {}
         return {"name": as_text(name), "arguments": read_arguments(words, schema)}
 
@@ -73,13 +70,11 @@ def prompt(
 
     The exit code is 3 if the server refuses the request or the prompt fails.
     """
-    from axolotl_cli.calling.request import Sender, as_text, read_texts
-
     server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
 
-    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
+    async def prepare(schema_of: SchemaOf) -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_texts(words)}
 
     sender.send("prompts/get", prepare, answer or [], None if as_json else _print_messages)
@@ -103,21 +98,17 @@ def read(
 
     The exit code is 3 if there is no such resource or reading it fails.
     """
-    from axolotl_cli.calling.request import Sender, as_text
-
     server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     [uri] = sender.split("URI", target, uri)
 
-    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
+    async def prepare(schema_of: SchemaOf) -> dict[str, Any]:
         return {"uri": as_text(uri)}
 
     sender.send("resources/read", prepare, answer or [], None if as_json else _print_contents)
 
 
 def _print_result(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import print_json, print_text, text_of
-
     if "structuredContent" in result and not result.get("isError"):
         print_json(result["structuredContent"])
     else:
@@ -126,8 +117,6 @@ def _print_result(result: Mapping[str, Any]) -> None:
 
 
 def _print_messages(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import print_text, text_of
-
     messages = result["messages"]
     for message in messages:
         if len(messages) > 1:
@@ -136,6 +125,4 @@ def _print_messages(result: Mapping[str, Any]) -> None:
 
 
 def _print_contents(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import print_contents
-
     print_contents(result["contents"])

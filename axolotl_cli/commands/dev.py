@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from axolotl_cli.development.reloader import serve_with_reload
 from axolotl_cli.options import FileOptions, Level, LogLevel, Target, ToolSets
 from axolotl_cli.principal import ActingPrincipal
 
@@ -30,8 +31,6 @@ def dev(
     files: FileOptions,
 ) -> None:
     """Serve on this machine with hot reload, a line for each call, and a console at /console."""
-    from axolotl_cli.development.reloader import serve_with_reload
-
     http = {key: value for key, value in (("host", host), ("port", port), ("path", path)) if value is not None}
     serve_with_reload(
         target,

@@ -1,10 +1,11 @@
 """`axolotl list` and `axolotl inspect`: the features of a server, in short and in full."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 
+from axolotl_cli.calling.running_server import RunningServer
 from axolotl_cli.options import (
     AsJson,
     FileOptions,
@@ -12,11 +13,14 @@ from axolotl_cli.options import (
     Target,
     ToolSets,
 )
+from axolotl_cli.output import print_json, seconds, show, table
 from axolotl_cli.principal import ActingPrincipal
-
-if TYPE_CHECKING:
-    from axolotl_cli.views.offer import Offer
-    from axolotl_server.host import ServerHost
+from axolotl_cli.runtime import with_host
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import counted
+from axolotl_cli.views.offer import Offer, counts, describe, describe_for, describe_server, print_inspection
+from axolotl_core.protocol.versions import REVISIONS
+from axolotl_server.host import ServerHost
 
 _LISTING_SECONDS: Final = 60.0
 """How long reading the lists of a running server may take."""
@@ -36,15 +40,9 @@ def list_features(
 
     With --as, only those that the principal may use. The exit code is 3 if a running server does not answer.
     """
-    from axolotl_cli.output import print_json
-    from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import resolve_target
-
     server.check(principal, _explicit(context, target))
 
-    async def describe_features(host: "ServerHost") -> "Offer":
-        from axolotl_cli.views.offer import describe, describe_for
-
+    async def describe_features(host: ServerHost) -> Offer:
         return describe(host) if principal is None else await describe_for(principal, host)
 
     if server.url is not None:
@@ -65,9 +63,6 @@ def _explicit(context: typer.Context, target: str | None) -> str | None:
 
 
 def _describe_remote(options: RemoteOptions) -> dict[str, Any]:
-    from axolotl_cli.calling.running_server import RunningServer
-    from axolotl_cli.views.offer import describe_server
-
     server = RunningServer.of(options)
     return {"url": server.url, **server.use(describe_server, within_seconds=_LISTING_SECONDS)}
 
@@ -91,11 +86,7 @@ def _arguments(schema: Mapping[str, Any]) -> list[tuple[str, bool]]:
     return [(name, name in required) for name in schema.get("properties", {})]
 
 
-def _print_tables(offer: "Offer") -> None:
-    from axolotl_cli.output import show, table
-    from axolotl_cli.text import counted
-    from axolotl_cli.views.offer import counts
-
+def _print_tables(offer: Offer) -> None:
     columns = {
         "tools": ("Tool", "Description"),
         "prompts": ("Prompt", "Description", "Arguments"),
@@ -111,8 +102,6 @@ def _print_tables(offer: "Offer") -> None:
 
 
 def _row(feature: Mapping[str, Any]) -> list[str]:
-    from axolotl_cli.output import seconds
-
     limits, headline = feature.get("limits"), _headline(feature)
     if "arguments_schema" in feature:
         arguments = _arguments(feature["arguments_schema"])
@@ -151,9 +140,6 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show a server in full: identity, settings, and all features with schemas, layers and limits."""
-    from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import resolve_target
-
     server.check(_explicit(context, target))
     if server.url is not None:
         found = _describe_remote(server)
@@ -162,19 +148,12 @@ def inspect(
         chosen = resolve_target(target, toolset, files=files)
         report = {"target": chosen.name, **with_host(chosen, _inspect)}
     if as_json:
-        from axolotl_cli.output import print_json
-
         print_json(report)
     else:
-        from axolotl_cli.views.offer import print_inspection
-
         print_inspection(report)
 
 
-async def _inspect(host: "ServerHost") -> dict[str, Any]:
-    from axolotl_cli.views.offer import describe
-    from axolotl_core.protocol.versions import REVISIONS
-
+async def _inspect(host: ServerHost) -> dict[str, Any]:
     settings = host.settings.model_dump(mode="json")
     return {
         "server": settings.pop("server"),

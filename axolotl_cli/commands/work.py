@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets
+from axolotl_cli.serving.task_worker import run_tasks
 
 
 def worker(
@@ -25,8 +26,6 @@ def worker(
 
     Running tasks then have http.drain_seconds to finish. After that, tasks that may restart go back to the queue.
     """
-    from axolotl_cli.serving.task_worker import run_tasks
-
     flags: dict[str, Any] = {} if log_level is None else {"log_level": log_level.value}
     if concurrency is not None:
         flags["tasks"] = {"concurrency": concurrency}

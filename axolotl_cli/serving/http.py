@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 from axolotl_cli.logs import start_logging
@@ -10,8 +11,7 @@ from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import HostCheck, run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import print_banner
-from axolotl_cli.serving.lock_check import lock_check
-from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_variables
+from axolotl_cli.serving.start_findings import require_lock, warn_about_settings, warn_about_variables
 from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
@@ -40,7 +40,7 @@ def serve_over_http(
         serve_by_workers(chosen, is_locked=is_locked)
     else:
         load_redis(early.redis)
-        run(_serve(chosen.load(), lock_check(chosen.toolsets) if is_locked else None))
+        run(_serve(chosen.load(), partial(require_lock, chosen.toolsets) if is_locked else None))
 
 
 def started(host: ServerHost, check: HostCheck | None = None) -> AbstractAsyncContextManager[None]:

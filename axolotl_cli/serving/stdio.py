@@ -9,14 +9,14 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import HostCheck, run, serving
-from axolotl_cli.serving.lock_check import lock_check
-from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_variables
+from axolotl_cli.serving.start_findings import require_lock, warn_about_settings, warn_about_variables
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_core.errors import ConfigurationError
@@ -42,7 +42,7 @@ def serve_over_stdio(
     early = chosen.settings
     start_logging(early.log_level, early.log)
     warn_about_variables(chosen)
-    run(_serve(chosen.load(), streams, parent, lock_check(chosen.toolsets) if is_locked else None))
+    run(_serve(chosen.load(), streams, parent, partial(require_lock, chosen.toolsets) if is_locked else None))
 
 
 def _require_open_streams() -> None:
@@ -58,7 +58,7 @@ def _require_open_streams() -> None:
 async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
     async with serving(host, lambda settings: DRAIN_SECONDS, check):
         warn_about_settings(host)
-        await host.begin_tasks()
+        await host.begin()
         _print_hint(host, streams)
         if sys.platform != "win32":
             ClientWatch(host, streams, parent).start()

@@ -75,19 +75,16 @@ def make_app(host: ServerHost) -> HttpApp:
     health = Health(host) if host.settings.health.enabled else None
     gate = _gate_of(host, health)
     routes = _routes_of(host, health)
-    console = None
-    if host.assembly.console is not None:
-        from axolotl_server.extensions.console.routes import ConsoleRoutes
-
-        console = ConsoleRoutes(host, host.assembly.console, gate)
-        routes |= console.by_path()
+    for extension in host.assembly.extensions:
+        for path, route in extension.routes(gate, lambda: app.sessions).items():
+            if path in (host.settings.http.path, host.settings.http.sse_path, *routes):
+                raise ConfigurationError(f"The extension {extension.identifier} serves {path}, which is already in use")
+            routes[path] = route
     kind = CrossOriginApp if host.settings.http.allowed_origins else HttpApp
     app = kind(host.handler, host.settings, host.roles.event_store, Routing(gate, routes), redis=host.assembly.redis)
     host.on_stop(app.sessions.close)
     if health is not None and app.sessions.shared:
         health.add(StoreCheck("session_store", app.sessions.ping))
-    if console is not None:
-        console.sessions = app.sessions
     if host.assembly.observation is not None:
         host.assembly.observation.watch_refusals(app.refused)
     return app
