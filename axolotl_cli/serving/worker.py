@@ -17,6 +17,7 @@ from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
+from axolotl_cli.serving.console import console_of, with_console_token
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.shared_folder import keep_folder
 from axolotl_cli.serving.start_findings import require_lock, warn_about_settings
@@ -78,6 +79,7 @@ def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
     if order.is_development and log is not None:
         own = log.with_name(f"{log.stem}-dev-{{worker}}{log.suffix}")
         settings = settings.model_copy(update={"audit": settings.audit.model_copy(update={"jsonl_path": own})})
+    settings = with_console_token(settings, order.state_key)
     return for_worker(settings, order.number, order.state_key, order.sessions_directory)
 
 
@@ -93,7 +95,7 @@ class _Worker:
         async with started(self._host, check):
             with inherited or listen(self._host.settings.http) as listener:
                 self._channel = Channel(end, self._receive, self._host.stop_signal.set)
-                console = self._host.assembly.console
+                console = console_of(self._host)
                 if self._order.is_development and console is not None:
                     from axolotl_cli.development.report import print_call
 
@@ -141,8 +143,9 @@ class _Worker:
             case "ping":
                 self._channel.send({"type": "pong"})
             case "problem":
-                if self._host.assembly.console is not None:
-                    self._host.assembly.console.set_problem(message["problem"])
+                console = console_of(self._host)
+                if console is not None:
+                    console.set_problem(message["problem"])
             case "retire":
                 self._retire()
             case "stop":

@@ -93,7 +93,7 @@ async def serve_http(
     """
     if listener.family in (socket.AF_INET, socket.AF_INET6):
         check_exposure(host, listener.getsockname()[0])
-    await host.begin_tasks()
+    await host.begin()
     app = make_app(host)
     server = UvicornServer(app, host.settings.http, tls_context(host.settings.http))
     drain = HttpDrain(server, app, host)
