@@ -11,6 +11,9 @@ from axolotl_core.errors import AxolotlError
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+"""The extension that adds tasks to the stateless revision."""
+
 _OPEN: Final = ("working", "input_required")
 
 

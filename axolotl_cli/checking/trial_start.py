@@ -85,10 +85,13 @@ def _check_what_starts_later(host: ServerHost) -> None:
         from axolotl_server.access.verifiers import make_gate
 
         make_gate(settings.auth, host.roles.token_verifier)
-    if settings.tasks.url is not None and host.roles.task_engine is None:
+    if settings.tasks.url is not None:
         from axolotl_server.extensions.tasks.engines.assembly import database_maker
+        from axolotl_server.extensions.tasks.extension import Tasks
 
-        database_maker(settings)
+        tasks = host.extension(Tasks)
+        if tasks is None or tasks.given is None:
+            database_maker(settings)
 
 
 def _advice(host: ServerHost) -> Iterator[Finding]:
@@ -101,7 +104,7 @@ def _advice(host: ServerHost) -> Iterator[Finding]:
         yield from advice_about_prompt(prompt.spec)
     for resource in (*features["resources"], *features["templates"]):
         yield from advice_about_resource(resource.spec)
-    yield from advice_about_skills(host.roles.skills)
+    yield from advice_about_skills([one.spec.feature for one in features.get("skills", ())])
 
 
 async def _findings_in_settings(host: ServerHost) -> list[Finding]:

@@ -58,7 +58,7 @@ def _require_open_streams() -> None:
 async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
     async with serving(host, lambda settings: DRAIN_SECONDS, check):
         warn_about_settings(host)
-        await host.begin_tasks()
+        await host.begin()
         _print_hint(host, streams)
         if sys.platform != "win32":
             ClientWatch(host, streams, parent).start()

@@ -19,8 +19,8 @@ from axolotl_core.layers import type_of_layer
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.calls.binding import Binding
 from axolotl_server.client.client import Client
+from axolotl_server.extension import FeatureSet
 from axolotl_server.host import ServerHost
-from axolotl_server.hosting.roles import FeatureSet
 
 Offer: TypeAlias = Mapping[str, list[dict[str, Any]]]
 """Descriptions of features under `tools`, `prompts`, `resources`, `templates` and `skills`."""
@@ -30,7 +30,7 @@ def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
     tools, prompts = _sets(host.roles.toolsets), _sets(host.roles.promptsets)
     resources = _sets(host.roles.resourcesets)
-    skills, found = _sets(host.roles.skillsets), host.bindings()
+    skills, found = _sets(host.roles.added.get("skills", ())), host.bindings()
     return {
         "tools": [{**_common(one, tools), **_tool(one.spec)} for one in found["tools"]],
         "prompts": [
@@ -38,7 +38,7 @@ def describe(host: ServerHost) -> Offer:
         ],
         "resources": [{**_common(one, resources), **_resource(one.spec)} for one in found["resources"]],
         "templates": [{**_common(one, resources), **_template(one.spec)} for one in found["templates"]],
-        "skills": [{**_common(one, skills), **_skill(one.spec)} for one in found["skills"]],
+        "skills": [{**_common(one, skills), **_skill(one.spec)} for one in found.get("skills", ())],
     }
 
 
@@ -48,11 +48,13 @@ async def describe_for(principal: Principal, host: ServerHost) -> Offer:
     if authorization is None:
         return describe(host)
     visible, found = {}, host.bindings()
+    added = {one.field: await one.visible_bindings(principal) for one in host.assembly.added_catalogues}
     for kind, features in describe(host).items():
-        if kind == "skills" and host.assembly.skills is not None:
-            allowed = [await host.assembly.skills.is_visible(binding, principal) for binding in found[kind]]
+        if kind in added:
+            shown = set(map(id, added[kind]))
+            allowed = [id(binding) in shown for binding in found[kind]]
         else:
-            allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
+            allowed = list(await authorization.allowed(principal, [one.spec for one in found.get(kind, ())]))
         visible[kind] = list(compress(features, allowed))
     return visible
 

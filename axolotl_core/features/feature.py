@@ -37,8 +37,12 @@ from axolotl_core.schema import explain_undefined
 Execution: TypeAlias = Literal["loop", "thread", "process"]
 """Where a feature's code runs: on the event loop, in a worker thread, or in a tool process, which can be killed."""
 
-Kind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "completion", "extension"]
+RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]
+"""The kinds of features that rules can match. Completions belong to the feature they complete."""
+Kind: TypeAlias = Literal[RuledKind, "completion"]
 """The kind of a feature. A resource from a template is a `resource`, too, and a file of a skill is a `skill`."""
+NAMED_KINDS: Final = frozenset({"tool", "prompt", "completion", "extension"})
+"""The kinds that are found by a name; all others are found by a URI."""
 
 _MOST_MISTAKES: Final = 3
 _REMEDIES: Final[Mapping[str, str]] = {
