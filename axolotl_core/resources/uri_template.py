@@ -136,7 +136,12 @@ def _loosened(atom: Atom, *, slashes: bool) -> Atom:
 def _parts_of(text: str) -> list[str]:
     """Split a template into alternating literals and expressions, and check them."""
     parts = _EXPRESSION.split(text)
-    _check_literals(text, parts[::2])
+    for literal in parts[::2]:
+        if forbidden := FORBIDDEN.search(literal):
+            fault = "is unbalanced" if forbidden[0] in "{}" else "must be percent-encoded"
+            raise _malformed(text, f"{forbidden[0]!r} {fault}")
+    if not _SCHEME.match(parts[0]):
+        raise _malformed(text, "it must begin with a literal scheme, such as 'files://'")
     names = [name for expression in parts[1::2] for name in _names_in(text, expression)]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -145,15 +150,6 @@ def _parts_of(text: str) -> list[str]:
     if has_dot_segments(_MARK.join(parts[::2])):
         raise _malformed(text, "it must not contain a segment '.' or '..'")
     return parts
-
-
-def _check_literals(text: str, literals: Sequence[str]) -> None:
-    for literal in literals:
-        if forbidden := FORBIDDEN.search(literal):
-            fault = "is unbalanced" if forbidden[0] in "{}" else "must be percent-encoded"
-            raise _malformed(text, f"{forbidden[0]!r} {fault}")
-    if not _SCHEME.match(literals[0]):
-        raise _malformed(text, "it must begin with a literal scheme, such as 'files://'")
 
 
 def _names_in(text: str, expression: str) -> Iterator[str]:
@@ -196,16 +192,12 @@ def _slots_of(expression: "URIVariable", before: str, after: str) -> list[Slot]:
     alphabet = _SEGMENT.union(_EXTRA_CHARACTERS.get(operator, ""))
     if operator in _WITH_NAMES:
         return [NamedSlot(variables, operator, separator, alphabet)]
-    alphabet = alphabet.difference(_terminators(operator, before, after))
+    # the characters that end a value, because the template or the query continues with them
+    terminators = {mark for mark in ";&" if "{" + mark in after} | {mark for mark in "?#" if mark in after}
+    if operator not in _RESERVED and "?" in before:
+        terminators.add("&")
+    alphabet -= terminators
     within = alphabet - {separator} if operator == "/" or (operator == "" and len(variables) > 1) else alphabet
     slots = [Slot((each,), separator, separator, alphabet if each.exploded else within) for each in variables]
     slots[0] = replace(slots[0], lead=operator.strip("+"), skips=len(slots) if operator == "#" else 1)
     return slots
-
-
-def _terminators(operator: str, before: str, after: str) -> Iterator[str]:
-    """Find the characters that end a value, because the template or the query continues with them."""
-    yield from (mark for mark in ";&" if "{" + mark in after)
-    yield from (mark for mark in "?#" if mark in after)
-    if operator not in _RESERVED and "?" in before:
-        yield "&"
