@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes, make_health
+from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.asgi import IAuthenticator, Route, Routing
@@ -72,7 +72,7 @@ def check_exposure(host: ServerHost, address: str) -> None:
 
 def make_app(host: ServerHost) -> HttpApp:
     """Make the ASGI application of a host that has started, without a lifespan."""
-    health = make_health(host) if host.settings.health.enabled else None
+    health = Health(host) if host.settings.health.enabled else None
     gate = _gate_of(host, health)
     routes = _routes_of(host, health)
     for extension in host.assembly.extensions:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from axolotl_core import Context, Principal, tool
 from axolotl_server import ServerHost
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
-from axolotl_server.health import make_health
+from axolotl_server.health import Health
 from axolotl_server.observation.metrics import METRICS
 from tests.support.peers.task_hosts import serve_tasks, service_of
 from tests.support.peers.task_peers import DirectedPeer
@@ -194,7 +194,7 @@ async def test_a_server_without_tasks_does_not_check_the_store(tmp_path: Path) -
 
 
 async def _states(server: ServerHost) -> dict[str, str]:
-    report = await make_health(server).readiness()
+    report = await Health(server).readiness()
     return {result.name: result.state for result in report.results if result.name == "task_store"}
 
 
