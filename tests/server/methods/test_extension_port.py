@@ -18,7 +18,7 @@ from axolotl_server.protocol.request import Request
 from axolotl_server.settings.effective import effective_values
 from axolotl_server.settings.loading import load_with_origins
 from axolotl_server.settings.settings_file import read_settings_file
-from tests.support.peers.memory_peer import Peer, container_with, conversing
+from tests.support.peers.memory_peer import Peer, container_with
 from tests.support.peers.task_peers import Job
 from tests.support.tools import Echo
 
@@ -195,7 +195,7 @@ async def test_an_extension_has_a_section_rows_and_a_life() -> None:
 
 async def test_names_of_a_topic_are_followed() -> None:
     """A client hears of the names that it may follow, and of no others."""
-    async with conversing(container_with((Echo(),), extensions=(Rates(),), settings=SECTION)) as host:
+    async with ServerHost(container_with((Echo(),), extensions=(Rates(),)), flags=SECTION) as host:
         peer, wanted = Peer(host), {"toolsListChanged": True, "rateNames": ["EUR", "USD"]}
         peer.send("subscriptions/listen", {"notifications": wanted})
         heard = (await peer.receive())["params"]["notifications"]
