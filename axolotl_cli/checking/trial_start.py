@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from dependency_injector import containers
+from typing import NamedTuple
 
 from axolotl_cli.checking.findings import (
     Finding,
@@ -19,75 +18,60 @@ from axolotl_cli.serving.start_findings import settings_without_effect, specs_of
 from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import counts_in
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.access.verifiers import make_gate
+from axolotl_server.extensions.tasks.engines.assembly import database_maker
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.role_mistakes import misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_settings
 from axolotl_server.settings.loading import load_settings
 
 
-class TrialStart:
-    """Finds out whether a target starts, and what could be better about it."""
+class Trial(NamedTuple):
+    """What a trial start has found."""
 
-    def __init__(self, target: ChosenTarget) -> None:
-        self._target = target
-        self._findings: list[Finding] = []
-        self.counts: dict[str, int] = {}
-        """The number of features of each kind; empty if the server does not start."""
+    findings: list[Finding]
+    """All findings without duplicates, errors first."""
+    counts: dict[str, int]
+    """The number of features of each kind; empty if the server does not start."""
 
-    @property
-    def findings(self) -> list[Finding]:
-        """All findings without duplicates, errors first."""
-        return sorted(dict.fromkeys(self._findings), key=lambda finding: finding.severity)
 
-    async def run(self) -> None:
-        """Start the server without its audit log and its store of tasks, and stop it."""
-        target = self._target
-        with self._collecting():
-            container = target.load_container()
-            host = ServerHost(
-                container,
-                flags=target.flags,
-                file=target.file,
-                toolsets=target.toolsets,
-                adapt=without_stored_tasks,
-                is_audited=False,
-            )
-            async with host:
-                self.counts = counts_in(host)
-                self._findings += [*_advice(host), *await _findings_in_settings(host)]
-                self._findings += (Finding(Severity.WARNING, mistake) for mistake in misspelled_roles(container))
-                with self._collecting():
-                    _check_what_starts_later(host)
-                await self._check_profiles(container)
-
-    async def _check_profiles(self, container: containers.Container) -> None:
-        """Load the settings with each profile, because a start validates the selected one only."""
-        file, own = self._target.file, await resolve_settings(container)
-        for name in file.profiles:
-            with self._collecting():
-                load_settings(flags=self._target.flags, file=file.select(name), container=own)
+async def try_to_start(target: ChosenTarget) -> Trial:
+    """Start a server without its audit log and its store of tasks, stop it, and find what could be better about it."""
+    findings: list[Finding] = []
+    counts: dict[str, int] = {}
 
     @contextmanager
-    def _collecting(self) -> Iterator[None]:
+    def collecting() -> Iterator[None]:
         try:
             yield
         except ConfigurationError as error:
-            self._findings += (Finding(Severity.ERROR, message) for message in error.findings)
+            findings.extend(Finding(Severity.ERROR, message) for message in error.findings)
         except Exception as error:  # of the user's code
-            self._findings.append(Finding(Severity.ERROR, f"The start failed: {type(error).__name__}: {error}"))
+            findings.append(Finding(Severity.ERROR, f"The start failed: {type(error).__name__}: {error}"))
+
+    with collecting():
+        container = target.load_container()
+        host = target.load(without_stored_tasks, is_audited=False, container=container)
+        async with host:
+            counts = counts_in(host)
+            findings += [*_advice(host), *await _findings_in_settings(host)]
+            findings += (Finding(Severity.WARNING, mistake) for mistake in misspelled_roles(container))
+            with collecting():
+                _make_what_starts_later(host)
+            own = await resolve_settings(container)
+            for name in target.file.profiles:  # a start validates the selected one only
+                with collecting():
+                    load_settings(flags=target.flags, file=target.file.select(name), container=own)
+    return Trial(sorted(dict.fromkeys(findings), key=lambda finding: finding.severity), counts)
 
 
-def _check_what_starts_later(host: ServerHost) -> None:
+def _make_what_starts_later(host: ServerHost) -> None:
     """Make what only some transports and the first task need; nothing is connected."""
     settings = host.loaded_settings.settings
     _ = host.assembly.sealer
     if settings.auth.is_used or host.roles.token_verifier is not None:
-        from axolotl_server.access.verifiers import make_gate
-
         make_gate(settings.auth, host.roles.token_verifier)
     if settings.tasks.url is not None and host.roles.task_engine is None:
-        from axolotl_server.extensions.tasks.engines.assembly import database_maker
-
         database_maker(settings)
 
 

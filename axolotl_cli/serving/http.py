@@ -61,18 +61,13 @@ def drain_seconds(settings: ServerSettings) -> float:
 
 async def _serve(host: ServerHost, check: HostCheck | None) -> None:
     async with started(host, check):
-        _check_workers(host)
+        if host.settings.http.workers > 1:
+            raise ConfigurationError(
+                "The container cannot set http.workers, because every worker starts it: set it with --workers, in the "
+                "environment or in the settings file"
+            )
         warn_about_settings(host)
         with listen(host.settings.http) as listener:
             print_banner(host, url_of(host.settings.http, listener))
             await serve_http(host, listener)
     logging.getLogger("axolotl").info("stopped")
-
-
-def _check_workers(host: ServerHost) -> None:
-    """Refuse a number of workers that comes from the container, which each worker starts for itself."""
-    if host.settings.http.workers > 1:
-        raise ConfigurationError(
-            "The container cannot set http.workers, because every worker starts it: set it with --workers, in the "
-            "environment or in the settings file"
-        )

@@ -25,6 +25,12 @@ from axolotl_server.host import ServerHost
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
 from axolotl_server.transports.stdio import DRAIN_SECONDS, serve_stdio
 
+_LOOK_SECONDS: Final = 0.5
+_ORPHAN_SECONDS: Final = 2.0
+"""How long calls may go on after the parent process has ended, if another process holds the input open."""
+
+_log: Final = logging.getLogger("axolotl")
+
 
 def serve_over_stdio(
     target: str | None,
@@ -36,7 +42,13 @@ def serve_over_stdio(
 ) -> None:
     """Serve one client, the process at the other end of stdin and stdout."""
     parent = os.getppid()
-    _require_open_streams()
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{name} is closed, but the stdio transport needs it: open it, or use --transport http"
+            ) from error
     streams = claim_standard_streams()
     chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
@@ -45,39 +57,17 @@ def serve_over_stdio(
     run(_serve(chosen.load(), streams, parent, partial(require_lock, chosen.toolsets) if is_locked else None))
 
 
-def _require_open_streams() -> None:
-    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(descriptor)
-        except OSError as error:
-            raise ConfigurationError(
-                f"{name} is closed, but the stdio transport needs it: open it, or use --transport http"
-            ) from error
-
-
 async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
     async with serving(host, lambda settings: DRAIN_SECONDS, check):
         warn_about_settings(host)
         await host.begin_tasks()
-        _print_hint(host, streams)
+        if os.isatty(streams.incoming):  # a person would wonder why nothing seems to happen
+            offer = enumeration(counted(counts_in(host)))
+            print_status(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.")
+            print_status("Use --transport http to serve over HTTP. Press Ctrl-C to stop.")
         if sys.platform != "win32":
             ClientWatch(host, streams, parent).start()
         await serve_stdio(host.handler, host.settings, streams, host.stop_signal, DRAIN_SECONDS)
-
-
-def _print_hint(host: ServerHost, streams: StandardStreams) -> None:
-    """Explain to a person who started the server in a terminal why nothing seems to happen."""
-    if os.isatty(streams.incoming):
-        offer = enumeration(counted(counts_in(host)))
-        print_status(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.")
-        print_status("Use --transport http to serve over HTTP. Press Ctrl-C to stop.")
-
-
-_LOOK_SECONDS: Final = 0.5
-_ORPHAN_SECONDS: Final = 2.0
-"""How long calls may go on after the parent process has ended, if another process holds the input open."""
-
-_log: Final = logging.getLogger("axolotl")
 
 
 class ClientWatch:
