@@ -122,7 +122,13 @@ def resolve_target(
     candidates = (named, variables.get("AXOLOTL_TARGET"), file.target)
     name = next((one for one in candidates if one not in (None, "", _DEFAULT)), None)
     if name is None and is_required:
-        raise _missing_target(file.path)
+        raise ConfigurationError(
+            "There is no target: name one, pkg.module:Container or path/file.py, or set target in an axolotl.toml here "
+            "or in a parent directory; axolotl serve --demo serves example tools"
+            if file.path is None
+            else f'{file.path} does not name a target: add target = "pkg.module:Container" at its top, or name one on '
+            "the command line"
+        )
     if name is not None and name.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{name} is the URL of a running server, not a container: use --url {name} with list, call, prompt, read "
@@ -141,18 +147,6 @@ def _with_variables(files: FileOptions) -> FileOptions:
         Path(env_file).absolute() if env_file else None,
         Path(settings).absolute() if settings else None,
         files.profile or os.environ.get("AXOLOTL_PROFILE") or None,
-    )
-
-
-def _missing_target(file: Path | None) -> ConfigurationError:
-    if file is not None:
-        return ConfigurationError(
-            f'{file} does not name a target: add target = "pkg.module:Container" at its top, or name one on the '
-            "command line"
-        )
-    return ConfigurationError(
-        "There is no target: name one, pkg.module:Container or path/file.py, or set target in an axolotl.toml here or "
-        "in a parent directory; axolotl serve --demo serves example tools"
     )
 
 

@@ -6,14 +6,7 @@ import typer
 
 from axolotl_cli.calling.request import Sender, as_text, read_texts
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import (
-    Answers,
-    AsJson,
-    FileOptions,
-    FirstTarget,
-    RemoteOptions,
-    ToolSets,
-)
+from axolotl_cli.options import Answers, AsJson, FileOptions, FirstTarget, RemoteOptions, ToolSets
 from axolotl_cli.output import print_contents, print_messages, print_result
 from axolotl_cli.principal import ActingPrincipal
 

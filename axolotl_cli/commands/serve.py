@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets, Transport
+from axolotl_cli.target import STARTER
+from axolotl_core.errors import ConfigurationError
 
 
 def serve(
@@ -48,14 +50,8 @@ def serve(
         from axolotl_cli.serving.stdio import serve_over_stdio as serve_over
     else:
         from axolotl_cli.serving.http import serve_over_http as serve_over
-    serve_over(_demo() if demo else target, toolset, flags, files, is_locked=locked)
-
-
-def _demo() -> str:
-    """Return the target with example tools; raises ConfigurationError if a library of theirs is not installed."""
-    from axolotl_cli.target import STARTER
-    from axolotl_core.errors import ConfigurationError
-
-    if find_spec("pathspec") is None:
-        raise ConfigurationError.missing_extra("--demo", "examples")
-    return STARTER
+    if demo:
+        if find_spec("pathspec") is None:
+            raise ConfigurationError.missing_extra("--demo", "examples")
+        target = STARTER
+    serve_over(target, toolset, flags, files, is_locked=locked)

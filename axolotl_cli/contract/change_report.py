@@ -1,7 +1,7 @@
 """Reports about the changes of a contract: a table for people, and JSON."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import typer
@@ -92,17 +92,11 @@ def print_changes(comparison: Comparison) -> None:
 
 def _row(change: ContractChange) -> tuple[str, ...]:
     impact = f"{change.impact}, undecided" if change.undecided else str(change.impact)
+    evidence = "–" if change.evidence is None else msgspec.json.encode(change.evidence, order="sorted").decode()
     return (
         impact,
         one_line(f"{change.kind.removesuffix('s')} {change.feature}"),
         one_line(change.pointer or "–"),
         one_line(change.message),
-        one_line(_evidence(change.evidence)),
+        one_line(evidence if len(evidence) <= _MAX_EVIDENCE else f"{evidence[:_MAX_EVIDENCE]}…"),
     )
-
-
-def _evidence(evidence: Any) -> str:
-    if evidence is None:
-        return "–"
-    text = msgspec.json.encode(evidence, order="sorted").decode()
-    return text if len(text) <= _MAX_EVIDENCE else f"{text[:_MAX_EVIDENCE]}…"

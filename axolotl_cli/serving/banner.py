@@ -3,7 +3,6 @@
 import logging
 import re
 import shlex
-from collections.abc import Mapping
 from typing import Any, Final
 
 import typer
@@ -67,17 +66,13 @@ def _sample_call(specs: list[ToolSpec]) -> tuple[str, dict[str, Any], dict[str, 
     harmless = [spec for spec in specs if not spec.tool.annotations.destructive]
     for spec in sorted(harmless, key=lambda spec: not spec.tool.annotations.read_only):
         arguments = sample_arguments(spec)
-        headers = None if arguments is None else _mirrored_headers(spec, arguments)
-        if headers is not None:
+        if arguments is None:
+            continue
+        headers = {"Mcp-Name": spec.name}
+        for parameter in spec.header_parameters:
+            value = parameter.value_in(arguments)
+            if value is not None:
+                headers[parameter.header.decode()] = value if isinstance(value, str) else encode(value).decode()
+        if all(map(_VISIBLE_ASCII.fullmatch, headers.values())):  # another value would need an encoding
             return "tools/call", {"name": spec.name, "arguments": arguments}, headers
     return None
-
-
-def _mirrored_headers(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the headers that mirror a call, or None if one would need an encoding."""
-    headers = {"Mcp-Name": spec.name}
-    for parameter in spec.header_parameters:
-        value = parameter.value_in(arguments)
-        if value is not None:
-            headers[parameter.header.decode()] = value if isinstance(value, str) else encode(value).decode()
-    return headers if all(map(_VISIBLE_ASCII.fullmatch, headers.values())) else None

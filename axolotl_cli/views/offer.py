@@ -16,6 +16,7 @@ from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
 from axolotl_core.layers import type_of_layer
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.calls.binding import Binding
 from axolotl_server.client.client import Client
 from axolotl_server.host import ServerHost
@@ -57,10 +58,10 @@ def _described(kind: str, binding: Binding[Any], sets: Mapping[int, str | None])
     return {**described, "uri_template": spec.name, "mime_type": mime_type, "variables_schema": schema}
 
 
-async def describe_for(principal: Principal, host: ServerHost) -> Offer:
-    """Describe what a principal may use."""
+async def describe_for(principal: Principal | None, host: ServerHost) -> Offer:
+    """Describe what a principal may use; without one, everything."""
     authorization = host.assembly.tools.authorization
-    if authorization is None:
+    if authorization is None or principal is None:
         return describe(host)
     visible, found = {}, host.bindings()
     for kind, features in describe(host).items():
@@ -70,6 +71,18 @@ async def describe_for(principal: Principal, host: ServerHost) -> Offer:
             allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
         visible[kind] = list(compress(features, allowed))
     return visible
+
+
+async def describe_in_full(host: ServerHost) -> dict[str, Any]:
+    """Describe everything that a client can ask for, and the server itself."""
+    settings = host.settings.model_dump(mode="json")
+    return {
+        "server": settings.pop("server"),
+        "revisions": [revision.name for revision in REVISIONS],
+        "settings": settings,
+        "extensions": {extension.identifier: dict(extension.settings) for extension in host.roles.extensions},
+        **describe(host),
+    }
 
 
 async def describe_server(client: Client) -> dict[str, Any]:
