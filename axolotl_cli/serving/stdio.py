@@ -7,17 +7,15 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
-from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import HostCheck, run, serving
 from axolotl_cli.serving.start_findings import require_lock, warn_about_settings, warn_about_variables
-from axolotl_cli.target import resolve_target
+from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.execution.closing import CLOSE_SECONDS
@@ -32,14 +30,7 @@ _ORPHAN_SECONDS: Final = 2.0
 _log: Final = logging.getLogger("axolotl")
 
 
-def serve_over_stdio(
-    target: str | None,
-    toolsets: Sequence[str] | None,
-    flags: Mapping[str, Any],
-    files: FileOptions,
-    *,
-    is_locked: bool = False,
-) -> None:
+def serve_over_stdio(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
     """Serve one client, the process at the other end of stdin and stdout."""
     parent = os.getppid()
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
@@ -50,7 +41,6 @@ def serve_over_stdio(
                 f"{name} is closed, but the stdio transport needs it: open it, or use --transport http"
             ) from error
     streams = claim_standard_streams()
-    chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     warn_about_variables(chosen)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from axolotl_cli.checking.findings import Finding, Severity
-from axolotl_cli.checking.trial_start import try_to_start
+from axolotl_cli.checking.trial_start import Finding, Severity, try_to_start
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
