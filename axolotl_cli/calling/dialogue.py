@@ -15,7 +15,7 @@ from axolotl_cli.text import escape_controls, one_line
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.questions.question import Root
 from axolotl_server.client.replies import ACCEPT, DECLINE, Answer, Question
-from axolotl_server.execution.daemon_thread import run_in_daemon_thread
+from axolotl_server.execution.threads import run_in_daemon_thread
 
 _KINDS: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
 

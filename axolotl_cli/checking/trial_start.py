@@ -18,6 +18,7 @@ from axolotl_core.schema import resolve
 from axolotl_server.access.verifiers import make_gate
 from axolotl_server.calls.binding import Binding
 from axolotl_server.extensions.tasks.engines.assembly import database_maker
+from axolotl_server.extensions.tasks.extension import Tasks
 from axolotl_server.extensions.tasks.task_runner import may_restart
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.role_mistakes import misspelled_roles
@@ -93,8 +94,10 @@ def _make_what_starts_later(host: ServerHost) -> None:
     _ = host.assembly.sealer
     if settings.auth.is_used or host.roles.token_verifier is not None:
         make_gate(settings.auth, host.roles.token_verifier)
-    if settings.tasks.url is not None and host.roles.task_engine is None:
-        database_maker(settings)
+    if settings.tasks.url is not None:
+        tasks = host.extension(Tasks)
+        if tasks is None or tasks.given is None:
+            database_maker(settings)
 
 
 def _advice(host: ServerHost) -> Iterator[Finding]:
@@ -117,7 +120,7 @@ def _advice(host: ServerHost) -> Iterator[Finding]:
         for problem in (*problems, *_problems_of_execution(spec)):
             yield Finding(Severity.WARNING, f"Resource {spec.name!r} {problem}", resource=spec.name)
     uris: dict[str, str] = {}
-    for skill in host.roles.skills:
+    for skill in (one.spec.feature for one in features.get("skills", ())):
         problems = []
         if skill.name in uris:
             problems.append(f"has the same name as {uris[skill.name]!r}: hosts show both as {skill.name!r}")

@@ -13,6 +13,7 @@ import typer
 
 from axolotl_cli.logs import reduced_traceback
 from axolotl_cli.serving.address import url_of
+from axolotl_cli.serving.console import console_of
 from axolotl_cli.serving.supervisor import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerProcess
 from axolotl_cli.text import counted, counts_in, enumeration, escape_controls, one_line, print_status
@@ -87,11 +88,11 @@ def _link(url: str) -> str:
 
 def describe_server(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
     """Describe a server: name, URL and number of features."""
-    url = url_of(host.settings.http, listener)
+    url, console = url_of(host.settings.http, listener), console_of(host)
     return {
         "name": host.settings.server.name,
         "url": url,
-        "console": None if host.assembly.console is None else host.assembly.console.link(url),
+        "console": None if console is None else console.link(url),
         "counts": counts_in(host),
     }
 

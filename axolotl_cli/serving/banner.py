@@ -8,6 +8,7 @@ from typing import Any, Final
 import typer
 
 from axolotl_cli.serving.address import listening_url, listens_everywhere
+from axolotl_cli.serving.console import console_of
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_cli.views.schemas import sample_arguments
 from axolotl_core.features.spec import ToolSpec
@@ -24,18 +25,19 @@ _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+")
 
 def print_banner(host: ServerHost, url: str) -> None:
     """Print the banner, or log one line if the log is JSON."""
+    console = console_of(host)
     address = listening_url(host.settings.http, url)
     specs = [binding.spec for binding in host.assembly.tools.bindings()]
     offer = enumeration(counted(counts_in(host)))
     if host.settings.log.format == "json":
         _log.info("%s serves %s at %s", host.settings.server.name, offer, address)
-        if host.assembly.console is not None:
-            _log.info("console: %s", host.assembly.console.link(url))
+        if console is not None:
+            _log.info("console: %s", console.link(url))
         return
     name = typer.style(host.settings.server.name, bold=True)
     print_status(f"{name} serves {offer} at {typer.style(address, fg='cyan', underline=True)}\n")
-    if host.assembly.console is not None:
-        print_status(f"Console: {typer.style(host.assembly.console.link(url), fg='cyan', underline=True)}\n")
+    if console is not None:
+        print_status(f"Console: {typer.style(console.link(url), fg='cyan', underline=True)}\n")
     is_public = host.settings.http.allowed_hosts or host.settings.auth.resource is not None
     if listens_everywhere(host.settings.http) and not is_public:
         print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")

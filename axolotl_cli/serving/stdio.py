@@ -50,7 +50,7 @@ def serve_over_stdio(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
 async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
     async with serving(host, lambda settings: DRAIN_SECONDS, check):
         warn_about_settings(host)
-        await host.begin_tasks()
+        await host.begin()
         if os.isatty(streams.incoming):  # a person would wonder why nothing seems to happen
             offer = enumeration(counted(counts_in(host)))
             print_status(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.")

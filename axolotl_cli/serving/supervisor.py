@@ -17,7 +17,6 @@ from axolotl_cli.serving.shared_folder import sessions_directory
 from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.http.server.fair_acceptor import ConnectionBoard
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -98,8 +97,7 @@ class Supervisor:
         Each item of `reloads` names the files that changed, if that is known, and causes a reload. In development, a
         worker that ends or fails to start is replaced at the next reload only.
         """
-        self._board, descriptor = ConnectionBoard.make()
-        self._order = replace(order, state_key=secrets.token_urlsafe(32), board=descriptor)
+        self._order = replace(order, state_key=secrets.token_urlsafe(32))
         self._reloads = reloads
         self._report = report
         self._is_development = order.is_development
@@ -184,7 +182,7 @@ class Supervisor:
         number = next(number for number in range(1, len(taken) + 2) if number not in taken)
         worker = await WorkerProcess.start(number, self._order, self._listener)
         self._living[worker] = None
-        worker.gone.add_done_callback(lambda _: self._remove(worker))
+        worker.gone.add_done_callback(lambda _: self._living.pop(worker, None))
         await self._wait_unless_interrupted(worker.ready, _DEV_START_SECONDS if self._is_development else None)
         self._listener = worker.listener or self._listener
         if worker.serves:
@@ -205,10 +203,6 @@ class Supervisor:
     def _put(self, slot: _Slot, worker: WorkerProcess) -> None:
         slot.worker = worker
         self._run_in_background(self._watch(slot, worker))
-
-    def _remove(self, worker: WorkerProcess) -> None:
-        self._living.pop(worker, None)
-        self._board.leave(worker.number)
 
     def _fail(self, worker: WorkerProcess, is_reload: bool) -> None:
         """Report that a worker did not start, and give up if no worker serves and none will."""

@@ -13,6 +13,7 @@ from axolotl_cli.target import ChosenTarget
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import TasksUnavailable
+from axolotl_server.extensions.tasks.extension import Tasks
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.worker_settings import for_lone_process
@@ -37,7 +38,7 @@ def run_tasks(chosen: ChosenTarget, *, tools: frozenset[str] | None, health: str
 async def _work(host: ServerHost, tools: frozenset[str] | None, address: tuple[str, int] | None) -> None:
     async with serving(host, lambda settings: settings.http.drain_seconds):
         service = _service(host, tools)
-        await host.begin_tasks(works=True)
+        await host.begin()
         async with nullcontext() if address is None else _probes(service, host, *address):
             _log.info("running tasks of: %s", ", ".join(sorted(service.runner.tools)))
             await host.stop_signal.wait()
@@ -45,16 +46,17 @@ async def _work(host: ServerHost, tools: frozenset[str] | None, address: tuple[s
 
 
 def _service(host: ServerHost, tools: frozenset[str] | None) -> TaskService:
-    service = host.assembly.tasks
+    tasks = host.extension(Tasks)
+    if tasks is None:
+        raise ConfigurationError(
+            'No tool of the target runs as a task: give one task_support = "optional" or "required"'
+        )
+    tasks.works, service = True, tasks.service
     if not service.engine.durable:
         raise ConfigurationError(
             'axolotl worker needs stored tasks: set tasks.url, for example to "sqlite:///tasks.db"'
         )
     known = service.runner.tools
-    if not known:
-        raise ConfigurationError(
-            'No tool of the target runs as a task: give one task_support = "optional" or "required"'
-        )
     unknown = sorted((tools or frozenset()) - set(known))
     if unknown:
         raise ConfigurationError(f"--tools: no tool that runs as a task is called {', '.join(unknown)}")
@@ -65,7 +67,7 @@ def _service(host: ServerHost, tools: frozenset[str] | None) -> TaskService:
 async def _drain(host: ServerHost) -> None:
     """Begin no more tasks, and let running ones finish for a while; the rest is stopped and may go on elsewhere."""
     inflight, seconds = host.handler.inflight, host.settings.http.drain_seconds
-    host.pause_tasks()
+    host.pause()
     if inflight:
         _log.info("stopping; running tasks: %d, which get at most %g seconds", len(inflight), seconds)
         await host.stop_signal.run_unless_urgent(inflight.drain(seconds))

@@ -18,6 +18,7 @@ from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
 from axolotl_cli.serving.banner import print_banner
+from axolotl_cli.serving.console import console_of, with_console_token
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.shared_folder import keep_folder
 from axolotl_cli.serving.start_findings import require_lock, warn_about_settings
@@ -30,7 +31,6 @@ from axolotl_server.host import ServerHost
 from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http.asgi import PrincipalGate
-from axolotl_server.http.server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http.server.serve import serve_http
 from axolotl_server.protocol.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> None:
     end = socket.socket(fileno=int(arguments[0]))
     listener = socket.socket(fileno=int(arguments[1])) if len(arguments) > 1 else None
     order = WorkerOrder.receive(end)
-    for descriptor in (*map(int, arguments), order.board):
+    for descriptor in map(int, arguments):
         os.set_inheritable(descriptor, False)  # programs that tools start must not talk to the supervisor
     if order.sessions_directory is not None:
         keep_folder(order.sessions_directory)
@@ -80,6 +80,7 @@ def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
     if order.is_development and log is not None:
         own = log.with_name(f"{log.stem}-dev-{{worker}}{log.suffix}")
         settings = settings.model_copy(update={"audit": settings.audit.model_copy(update={"jsonl_path": own})})
+    settings = with_console_token(settings, order.state_key)
     return for_worker(settings, order.number, order.state_key, order.sessions_directory)
 
 
@@ -95,7 +96,7 @@ class _Worker:
         async with started(self._host, check):
             with inherited or listen(self._host.settings.http) as listener:
                 self._channel = Channel(end, self._receive, self._host.stop_signal.set)
-                console = self._host.assembly.console
+                console = console_of(self._host)
                 if self._order.is_development and console is not None:
                     from axolotl_cli.development.report import print_call
 
@@ -105,7 +106,7 @@ class _Worker:
                     listener,
                     on_hand_over=self._hand_over if self._order.is_development else None,
                     on_serving=partial(self._report, listener, inherited is None),
-                    place=BoardPlace(ConnectionBoard(self._order.board), self._order.number),
+                    is_shared=True,
                 )
 
     def _report(self, listener: socket.socket, is_first: bool) -> None:
@@ -136,8 +137,9 @@ class _Worker:
             case "ping":
                 self._channel.send({"type": "pong"})
             case "problem":
-                if self._host.assembly.console is not None:
-                    self._host.assembly.console.set_problem(message["problem"])
+                console = console_of(self._host)
+                if console is not None:
+                    console.set_problem(message["problem"])
             case "retire":
                 if self._order.is_development:
                     _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import asdict
 from rich.console import RenderableType
@@ -22,15 +22,17 @@ from axolotl_server.client.client import Client
 from axolotl_server.host import ServerHost
 
 Offer: TypeAlias = Mapping[str, list[dict[str, Any]]]
-"""Descriptions of features under `tools`, `prompts`, `resources`, `templates` and `skills`."""
+"""Descriptions of features under these kinds."""
+_KINDS: Final = ("tools", "prompts", "resources", "templates", "skills")
 
 
 def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
     roles = host.roles
-    groups = (*roles.toolsets, *roles.promptsets, *roles.resourcesets, *roles.skillsets)
+    groups = (*roles.toolsets, *roles.promptsets, *roles.resourcesets, *roles.added.get("skills", ()))
     sets = {id(item): group.name for group in groups for item in group.items}
-    return {kind: [_described(kind, one, sets) for one in found] for kind, found in host.bindings().items()}
+    found = host.bindings()
+    return {kind: [_described(kind, one, sets) for one in found.get(kind, ())] for kind in _KINDS}
 
 
 def _described(kind: str, binding: Binding[Any], sets: Mapping[int, str | None]) -> dict[str, Any]:
@@ -64,11 +66,13 @@ async def describe_for(principal: Principal | None, host: ServerHost) -> Offer:
     if authorization is None or principal is None:
         return describe(host)
     visible, found = {}, host.bindings()
+    added = {one.field: await one.visible_bindings(principal) for one in host.assembly.added_catalogues}
     for kind, features in describe(host).items():
-        if kind == "skills" and host.assembly.skills is not None:
-            allowed = [await host.assembly.skills.is_visible(binding, principal) for binding in found[kind]]
+        if kind in added:
+            shown = set(map(id, added[kind]))
+            allowed = [id(binding) in shown for binding in found[kind]]
         else:
-            allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
+            allowed = list(await authorization.allowed(principal, [one.spec for one in found.get(kind, ())]))
         visible[kind] = list(compress(features, allowed))
     return visible
 
@@ -132,7 +136,7 @@ def _listed(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
 
 def counts(offer: Mapping[str, Any]) -> dict[str, int]:
     """Count the features of each kind."""
-    return {kind: len(offer[f"{kind}s"]) for kind in ("tool", "prompt", "resource", "template", "skill")}
+    return {kind.removesuffix("s"): len(offer[kind]) for kind in _KINDS}
 
 
 def print_inspection(report: Mapping[str, Any]) -> None:

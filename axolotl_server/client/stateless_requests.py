@@ -13,6 +13,7 @@ from axolotl_core.protocol.messages import (
     SERVER_INFO_KEY,
 )
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server.client.channel import IChannel, InvalidReply, Message
 from axolotl_server.client.replies import Answering, RemoteError, ServerDescription, TaskCancelled, answers_to
 from axolotl_server.client.requests import (
@@ -27,7 +28,6 @@ from axolotl_server.client.requests import (
     task_id_in,
     unanswered,
 )
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from axolotl_server.protocol.subscriptions import Listable
 
 _POLL_SECONDS: Final = 1.0

@@ -117,11 +117,12 @@ class ThreadRunner:
         """Return the function that runs a tool in a thread."""
         execute = spec.feature.execute
         threads, share = self._threads, self._share(spec)
-        finish = _finish_on_own_loop if spec.feature.suspends else _finish_at_once
+        suspends = spec.feature.suspends
 
         def work(call: Call) -> Any:
             try:
-                return finish(execute(call.arguments, call), call)
+                running = execute(call.arguments, call)
+                return _finish_on_own_loop(running, call) if suspends else finish_at_once(running)
             except BaseException as error:
                 return _Raised(error)
 
@@ -200,6 +201,24 @@ def loop_future(working: Future[T]) -> asyncio.Future[T]:
     return waiting
 
 
+def run_in_daemon_thread(name: str, work: Callable[[], T]) -> asyncio.Future[T]:
+    """Start a thread of its own for the work; the future gets its result or its exception.
+
+    `asyncio.to_thread` will not do for work that may never end: the process waits for its threads.
+    """
+    working: Future[T] = Future()
+    working.set_running_or_notify_cancel()  # from now on, nobody but the thread ends it
+
+    def run() -> None:
+        try:
+            working.set_result(work())
+        except Exception as error:
+            working.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return loop_future(working)
+
+
 async def run_in_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in the loop of another thread. Its first step is always run, even if the caller is cancelled."""
     working = asyncio.run_coroutine_threadsafe(work, loop)
@@ -220,10 +239,6 @@ def _finish_on_own_loop(coroutine: Coroutine[Any, Any, Any], call: Call) -> Any:
         return await coroutine
 
     return asyncio.run(run())
-
-
-def _finish_at_once(coroutine: Coroutine[Any, Any, Any], call: Call) -> Any:
-    return finish_at_once(coroutine)
 
 
 def finish_at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import Layer
-from axolotl_server.execution.daemon_thread import run_in_daemon_thread
+from axolotl_server.execution.threads import run_in_daemon_thread
 from axolotl_server.layers.call_ending import current_call
 from axolotl_server.observation.metrics import MetricValues
 from axolotl_server.observation.observer import OperationObserver

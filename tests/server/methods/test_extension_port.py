@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError, Context
-from axolotl_core.extension import Extension, ExtensionMethod, IExtension, check_extension
+from axolotl_server.extension import Extension, ExtensionMethod, check_extension
 
 
-class Receipts(IExtension):
+class Receipts(Extension):
     identifier = "com.example/receipts"
 
     @property
@@ -82,7 +82,7 @@ def test_another_form_is_refused(identifier: Any) -> None:
 def test_an_extension_without_an_identifier_is_refused() -> None:
     """The error contains the class."""
 
-    class Forgetful(IExtension): ...
+    class Forgetful(Extension): ...
 
     with pytest.raises(ConfigurationError, match="Forgetful has the identifier None"):
         check_extension(Forgetful())
@@ -92,8 +92,8 @@ def test_an_extension_without_an_identifier_is_refused() -> None:
     ("value", "text"),
     [
         pytest.param(Receipts, "the class Receipts; use an instance", id="class"),
-        pytest.param("com.example/receipts", "contains str, which is not an IExtension", id="text"),
-        pytest.param(None, "contains NoneType, which is not an IExtension", id="nothing"),
+        pytest.param("com.example/receipts", "contains str, which is not an Extension", id="text"),
+        pytest.param(None, "contains NoneType, which is not an Extension", id="nothing"),
     ],
 )
 def test_other_objects_are_refused(value: Any, text: str) -> None:
