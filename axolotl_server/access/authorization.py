@@ -17,6 +17,7 @@ from axolotl_core.errors import (
     ResourceNotFound,
     ToolNotFound,
 )
+from axolotl_core.features.feature import NAMED_KINDS
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
@@ -206,7 +207,7 @@ def _missing(call: Call) -> ProtocolError:
         return ToolNotFound(spec.name)
     if spec.kind == "prompt":
         return PromptNotFound(spec.name)
-    if spec.kind in ("resource", "skill"):
+    if spec.kind not in NAMED_KINDS:
         return ResourceNotFound(call.uri)
     if spec.kind == "completion":
         return InvalidParams(f"Invalid params: there is no prompt or resource template {spec.name}")

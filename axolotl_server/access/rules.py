@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
+from axolotl_core.features.feature import NAMED_KINDS
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import is_within_toolset, name_pattern
 from axolotl_core.policies.access import Decision, IAuthorizer
@@ -81,7 +82,7 @@ def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
     folded = re.compile("|".join(name_pattern(pattern.casefold()) for pattern in patterns))
 
     def holds(spec: FeatureSpec) -> bool:
-        if spec.kind in ("resource", "skill"):
+        if spec.kind not in NAMED_KINDS:
             return exact.match(spec.name) is not None
         return folded.match(spec.name.casefold()) is not None
 
