@@ -14,7 +14,7 @@ import msgspec
 from axolotl_core.policies.audit import AuditRecord, IAuditSink, timestamp
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.log_files import LogLock, check_regular, previous_segments, segment_path, sync_directory
-from axolotl_server.audit.records import encode_note, encode_record
+from axolotl_server.audit.records import encode_note, encode_record, without_surrogates
 from axolotl_server.audit.recovery import LogState, recover
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -157,12 +157,9 @@ class JsonlStore(IAuditSink):
             sync_directory(self._path)
 
     def _opening(self) -> bytes:
-        return self._note(
-            "open",
-            algorithm=self._hashing.algorithm,
-            kept_from=self._state.kept_from,
-            unfinished=list(self._state.unfinished.values()),
-        )
+        unfinished = [without_surrogates(msgspec.structs.asdict(one)) for one in self._state.unfinished.values()]
+        details = {"algorithm": self._hashing.algorithm, "kept_from": self._state.kept_from, "unfinished": unfinished}
+        return self._note("open", **details)
 
     def _note(self, event: str, **details: Any) -> bytes:
         return encode_note(timestamp(), event, **details)
