@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -37,6 +38,29 @@ _COMMANDS: Final = {
 }
 """The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""
 
+_SUMMARIES: Final = {
+    "new": "Create a project: tools, settings with profiles and access rules, tests, a Dockerfile and a CI file.",
+    "serve": "Serve the tools, prompts and resources of a container.",
+    "dev": "Serve on this machine with hot reload, a line for each call, and a console at /console.",
+    "worker": "Run the stored tasks of a container until a signal stops it.",
+    "tasks": "Prepare the store of tasks; list, show and cancel tasks.",
+    "list": "List the tools, prompts, resources and skills of a container or a running server.",
+    "call": "Call a tool and print its result.",
+    "prompt": "Render a prompt and print its messages.",
+    "read": "Read a resource and print its content.",
+    "inspect": "Show a server in full: identity, settings, and all features with schemas, layers and limits.",
+    "check": "Start and stop the server, and report errors or possible improvements.",
+    "contract": "Freeze what callers rely on, and find changes that break them.",
+    "budget": "Show what the tools cost a model: bytes and tokens of names, descriptions and input schemas.",
+    "health": "Check whether a running server is ready.",
+    "install": "Add a server to the configuration of an MCP client; by default, only print the entry.",
+    "policy": "Explain authorization decisions.",
+    "audit": "Verify the audit log.",
+    "auth": "Create API keys for clients, and find out why tokens are refused.",
+    "config": "Show the effective settings and their schema.",
+}
+"""The first line of each command's own help, so that the help of all commands imports none of them."""
+
 
 class _WithoutTypes:
     """Leaves out the type of flags in the help: a flag has no value."""
@@ -50,7 +74,7 @@ class _WithoutTypes:
 
 
 class _Command(_WithoutTypes, TyperCommand):
-    """A command with the help of all commands."""
+    """One command."""
 
 
 class _Group(_WithoutTypes, TyperGroup):
@@ -112,6 +136,24 @@ class _Commands(_Group):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = _CommandTable()
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        with self._summarized():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        with self._summarized():
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _summarized(self) -> Iterator[None]:
+        """Have commands without their modules, to list them."""
+        table = self.commands
+        self.commands = {name: TyperCommand(name, help=text) for name, text in _SUMMARIES.items()}
+        try:
+            yield
+        finally:
+            self.commands = table
 
     def invoke(self, ctx: Any) -> Any:
         try:

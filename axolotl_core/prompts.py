@@ -1,25 +1,20 @@
 """Prompts: `IPrompt`, `PromptMessage`, `@prompt` and `prompts_of`."""
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
-from pydantic import BaseModel
 
 from axolotl_core.arguments import check_textual
 from axolotl_core.calls.context import Context
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import label_of
-from axolotl_core.features.completion import CompletableFunction, ICompletable
+from axolotl_core.features.completion import CompletableFunction, ICompletable, check_model
 from axolotl_core.features.feature import (
     check_attributes,
     check_awaited,
-    open_parameters,
-    refuse_missing_arguments,
-    type_arguments,
+    check_kind,
+    declared_types,
 )
 from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 
@@ -66,11 +61,9 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        models = type_arguments(cls, IPrompt)
+        models = declared_types(cls, IPrompt, "render", "arguments", "Arguments")
         if models is not None:
             (cls.input_model,) = models
-        elif not hasattr(cls, "input_model") and "render" in cls.__dict__ and not open_parameters(cls):
-            refuse_missing_arguments(cls, IPrompt, "arguments", "Arguments")
 
     @abstractmethod
     def render(self, arguments: ArgumentsT, context: Context) -> PromptOutput | Awaitable[PromptOutput]:
@@ -104,15 +97,9 @@ def check_prompt(prompt: Any) -> None:
     Raises:
         ConfigurationError: if the prompt is incomplete.
     """
-    kind = type(prompt).__name__
-    if not isinstance(prompt, IPrompt):
-        hint = "register an instance, not the class" if inspect.isclass(prompt) else "subclass IPrompt or use @prompt"
-        raise ConfigurationError(f"{label_of(prompt)} is not a prompt: {hint}")
+    check_kind(prompt, "prompt", "subclass IPrompt or use @prompt", IPrompt)
     check_attributes(prompt, IPrompt)
-    model = getattr(prompt, "input_model", None)
-    derived = prompt.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
-    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
-        raise ConfigurationError(f"{kind} has no arguments model: write class {kind}(IPrompt[Arguments])")
+    check_model(prompt, "arguments", "IPrompt[Arguments]")
     check_textual(f"Prompt {prompt.name!r}", prompt.arguments_schema)
 
 

@@ -50,6 +50,28 @@ def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IR
     return tuple(_Scan("scan_resources", (IResource, IResourceTemplate), dependencies).features_in(package))
 
 
+def features_in(module: ModuleType, *kinds: type) -> Iterator[Any]:
+    """Find what a module defines itself: function features, and classes that are neither abstract nor generic."""
+    distinct = {id(value): value for value in vars(module).values()}  # a feature can have several names
+    for value in distinct.values():
+        if isinstance(value, FunctionFeature) and isinstance(value, kinds):
+            if value.scanned and value.function.__module__ == module.__name__:
+                yield value
+        elif inspect.isclass(value) and issubclass(value, kinds) and value.__module__ == module.__name__:
+            is_complete = not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
+            if is_complete and vars(value).get("scanned", True):
+                yield value
+
+
+def needed_arguments(kind: type) -> list[str]:
+    """Return the arguments that a constructor needs."""
+    return [
+        name
+        for name, parameter in inspect.signature(kind).parameters.items()
+        if parameter.default is parameter.empty and parameter.kind not in _OPTIONAL
+    ]
+
+
 class _Scan(msgspec.Struct, frozen=True):
     name: str
     kinds: tuple[type, ...]
@@ -57,13 +79,8 @@ class _Scan(msgspec.Struct, frozen=True):
 
     def features_in(self, package: str) -> Iterator[Any]:
         for module in self._modules(package):
-            distinct = {id(value): value for value in vars(module).values()}  # a feature can have several names
-            for value in distinct.values():
-                if isinstance(value, FunctionFeature) and isinstance(value, self.kinds):
-                    if value.scanned and value.function.__module__ == module.__name__:
-                        yield value
-                elif self._is_class(value) and value.__module__ == module.__name__ and vars(value).get("scanned", True):
-                    yield self._build(value)
+            for found in features_in(module, *self.kinds):
+                yield self._build(found) if inspect.isclass(found) else found
 
     def _modules(self, package: str) -> Iterator[ModuleType]:
         try:
@@ -76,21 +93,10 @@ class _Scan(msgspec.Struct, frozen=True):
         for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
             yield importlib.import_module(entry.name)
 
-    def _is_class(self, value: Any) -> bool:
-        """Whether a value is a class that is neither abstract nor generic."""
-        if not inspect.isclass(value) or not issubclass(value, self.kinds):
-            return False
-        return not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
-
     def _build(self, kind: type) -> Any:
-        parameters = inspect.signature(kind).parameters
-        given = {name: self.dependencies[name] for name in parameters if name in self.dependencies}
-        missing = [
-            name
-            for name, parameter in parameters.items()
-            if name not in given and parameter.default is parameter.empty and parameter.kind not in _OPTIONAL
-        ]
+        missing = [name for name in needed_arguments(kind) if name not in self.dependencies]
         if missing:
             needs = ", ".join(f"{name}=…" for name in missing)
             raise ConfigurationError(f"{kind.__module__}.{kind.__name__} needs {needs}: pass it to {self.name}(…)")
-        return kind(**given)
+        parameters = inspect.signature(kind).parameters
+        return kind(**{name: value for name, value in self.dependencies.items() if name in parameters})

@@ -12,6 +12,7 @@ from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.access.fetcher import HttpFetcher, Unavailable
 from axolotl_server.access.gate import CLOCK_SKEW_SECONDS, metadata_url
+from axolotl_server.access.verifiers import make_verifier
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.urls import canonical, is_loopback
 
@@ -21,6 +22,18 @@ Offer: TypeAlias = Callable[[Principal], Awaitable[str]]
 
 _LEAST_RSA_BITS: Final = 2048
 _ROLE_NAMES: Final = ("roles", "groups", "cognito:groups", "permissions")
+
+
+_FAMILIES: Final[Mapping[Any, tuple[str, ...]]] = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("Ed",)}
+_SKIPPED: Final = {
+    "settings": "",
+    "metadata": "not needed: the keys are in the settings",
+    "keys": "their URL is unknown",
+    "token": "give one with --token-env",
+    "server": "give its URL with --url",
+    "registration": "the metadata of the issuer is unknown",
+    "policy": "needs a valid token",
+}
 
 
 class AuthFinding(msgspec.Struct, frozen=True):
@@ -69,7 +82,7 @@ class AuthDiagnosis:
             "policy": self._check_policy,
         }
         try:
-            await self._close_verifier()
+            await make_verifier(self._settings).close()  # its library may be missing
         except ConfigurationError as error:
             yield AuthFinding("settings", "problem", str(error), code=2)
             return
@@ -82,12 +95,6 @@ class AuthDiagnosis:
             except Unavailable as error:
                 setting = "issuers" if name.startswith("metadata") else None
                 yield AuthFinding(name, "problem", str(error), setting, code=3)
-
-    async def _close_verifier(self) -> None:
-        """Make the verifier of the settings for a moment; raises ConfigurationError if its library is missing."""
-        from axolotl_server.access.verifiers import make_verifier
-
-        await make_verifier(self._settings).close()
 
     async def _check_settings(self) -> str:
         settings = self._settings
@@ -110,16 +117,14 @@ class AuthDiagnosis:
     async def _check_metadata(self, issuer: str) -> str | None:
         if self._settings.hmac_secret is not None:
             return None
-        from axolotl_server.access.issuer_keys import metadata_urls
+        from axolotl_server.access.issuer_keys import metadata_urls  # its library may be missing
 
-        *others, last = metadata_urls(issuer)
-        for url in (*others, last):
+        urls = list(metadata_urls(issuer))
+        for url in urls:
             try:
                 found = await self._fetcher.get(url)
             except Unavailable:
-                if url == last:
-                    if self._settings.jwks is not None:
-                        return None
+                if url == urls[-1] and self._settings.jwks is None:
                     raise
                 continue
             named = found.get("issuer")
@@ -131,7 +136,7 @@ class AuthDiagnosis:
         return None
 
     async def _check_keys(self, issuer: str) -> str | None:
-        from axolotl_server.access.issuer_keys import FileKeys, UrlKeys, keys_url, usable_keys
+        from axolotl_server.access.issuer_keys import keys_in_file, keys_url, usable_keys
 
         settings = self._settings
         if settings.hmac_secret is not None:
@@ -139,10 +144,9 @@ class AuthDiagnosis:
         metadata = self._metadata.get(issuer)
         if settings.jwks is not None:
             is_url = "://" in settings.jwks
-            source = UrlKeys(self._fetcher, settings.jwks) if is_url else FileKeys(Path(settings.jwks))
-            loaded = await source.load()
+            loaded = await (self._fetcher.get(settings.jwks) if is_url else keys_in_file(Path(settings.jwks))())
         elif metadata is not None:
-            loaded = await UrlKeys(self._fetcher, keys_url(issuer, metadata)).load()
+            loaded = await self._fetcher.get(keys_url(issuer, metadata))
         else:
             return None
         keys = usable_keys(loaded.get("keys"))
@@ -159,8 +163,6 @@ class AuthDiagnosis:
         if self._settings.introspection_url is None:
             for problem in _faults_of_claims(claims, self._settings):
                 raise problem
-        from axolotl_server.access.verifiers import make_verifier
-
         made = make_verifier(self._settings)
         try:
             if made.verifier is None:
@@ -210,6 +212,9 @@ class AuthDiagnosis:
             raise _Problem(f"{document} says that the resource is {published.get('resource')!r}", "resource")
         return f"401 with a challenge, metadata at {document}"
 
+    async def _check_policy(self) -> str | None:
+        return None if self._principal is None else await self._offer(self._principal)
+
     async def _check_registration(self) -> str | None:
         if not self._metadata:
             return None
@@ -218,30 +223,10 @@ class AuthDiagnosis:
         documents = metadata.get("client_id_metadata_document_supported") is True
         methods = metadata.get("code_challenge_methods_supported")
         pkce = isinstance(methods, list) and "S256" in methods
-        ways = [
-            *(["dynamic registration"] if dynamic else []),
-            *(["client ID metadata documents"] if documents else []),
-        ]
-        text = (
-            f"clients can use {' and '.join(ways)}"
-            if ways
-            else "register each client by hand, and give it its client ID"
-        )
+        known = {"dynamic registration": dynamic, "client ID metadata documents": documents}
+        ways = " and ".join(way for way, is_there in known.items() if is_there)
+        text = f"clients can use {ways}" if ways else "register each client by hand, and give it its client ID"
         return text + ("" if pkce else f"; {issuer} does not announce PKCE with S256, so strict clients refuse it")
-
-    async def _check_policy(self) -> str | None:
-        return None if self._principal is None else await self._offer(self._principal)
-
-
-_SKIPPED: Final = {
-    "settings": "",
-    "metadata": "not needed: the keys are in the settings",
-    "keys": "their URL is unknown",
-    "token": "give one with --token-env",
-    "server": "give its URL with --url",
-    "registration": "the metadata of the issuer is unknown",
-    "policy": "needs a valid token",
-}
 
 
 def claims_of(token: str) -> dict[str, Any] | None:
@@ -311,9 +296,6 @@ def _faults_of(key: Mapping[str, Any], algorithms: tuple[str, ...]) -> Iterator[
         return
     if key.get("kty") == "RSA" and size < _LEAST_RSA_BITS:
         yield f"{name} has {size} bits; at least {_LEAST_RSA_BITS} are needed"
-
-
-_FAMILIES: Final[Mapping[Any, tuple[str, ...]]] = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("Ed",)}
 
 
 def _role_path(claims: Mapping[str, Any], known: tuple[str, ...]) -> str | None:

@@ -144,7 +144,11 @@ def _add_server(document: dict[str, Any], entry: ClientEntry, force: bool) -> bo
         raise InvalidConfigFile(f"{entry.section} is not an object")
     present = servers.get(entry.name, {})
     old = present if isinstance(present, dict) else {}
-    different = [key for key in _OWN_KEYS if _differs(key, old.get(key), entry.server.get(key))]
+    # An empty value may also be missing, and so may the transport, which other keys imply.
+    pairs = {key: (old.get(key), entry.server.get(key)) for key in _OWN_KEYS}
+    different = [
+        key for key, (had, has) in pairs.items() if had != has and (had and has if key == "type" else had or has)
+    ]
     if entry.name in servers and present is old and not different:
         return False
     if entry.name in servers and not force:
@@ -155,11 +159,6 @@ def _add_server(document: dict[str, Any], entry: ClientEntry, force: bool) -> bo
     users = {key: value for key, value in old.items() if key not in _OWN_KEYS}
     servers[entry.name] = {**entry.server, **users}
     return True
-
-
-def _differs(key: str, old: Any, new: Any) -> bool:
-    """Compare two values; an empty one may also be missing, and so may the transport, which other keys imply."""
-    return bool(old and new if key == "type" else old or new) and old != new
 
 
 def _add_input(document: dict[str, Any], needed: Mapping[str, Any]) -> bool:

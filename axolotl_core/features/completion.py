@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 import msgspec
+from pydantic import BaseModel
 
 from axolotl_core.arguments import ParseArguments, model_parser, property_of
 from axolotl_core.errors import ConfigurationError
@@ -107,6 +108,19 @@ class ICompletable(IFeature):
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
         forbid_extra = not admits_extra(self.arguments_schema)
         return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
+
+
+def check_model(feature: ICompletable, what: str, base: str) -> None:
+    """Check that the arguments of a feature are a model, unless it parses them itself.
+
+    Raises:
+        ConfigurationError: if they are not.
+    """
+    model, kind = getattr(feature, "input_model", None), type(feature)
+    if kind.argument_parser is ICompletable.argument_parser and not (
+        inspect.isclass(model) and issubclass(model, BaseModel)
+    ):
+        raise ConfigurationError(f"{kind.__name__} has no {what} model: write class {kind.__name__}({base})")
 
 
 P = ParamSpec("P")

@@ -11,7 +11,6 @@ from typing import (
     ClassVar,
     Final,
     Literal,
-    NoReturn,
     TypeAlias,
     TypeVar,
     get_args,
@@ -28,6 +27,7 @@ from axolotl_core.errors import ConfigurationError, DefinitionError, OutputError
 from axolotl_core.features.attributes import (
     caller_place,
     faults_of_attributes,
+    label_of,
     place_of,
     place_of_code,
 )
@@ -37,8 +37,12 @@ from axolotl_core.schema import explain_undefined
 Execution: TypeAlias = Literal["loop", "thread", "process"]
 """Where a feature's code runs: on the event loop, in a worker thread, or in a tool process, which can be killed."""
 
-Kind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "completion", "extension"]
+RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]
+"""The kinds of features that rules can match. Completions belong to the feature they complete."""
+Kind: TypeAlias = Literal[RuledKind, "completion"]
 """The kind of a feature. A resource from a template is a `resource`, too, and a file of a skill is a `skill`."""
+NAMED_KINDS: Final = frozenset({"tool", "prompt", "completion", "extension"})
+"""The kinds that are found by a name; all others are found by a URI."""
 
 _MOST_MISTAKES: Final = 3
 _REMEDIES: Final[Mapping[str, str]] = {
@@ -211,6 +215,17 @@ def _is_declared(cls: type) -> bool:
     return owner is not IFeature and "_derives_execution" not in vars(owner)
 
 
+def check_kind(feature: Any, noun: str, remedy: str, *kinds: type) -> None:
+    """Check that something is a feature of some kinds.
+
+    Raises:
+        ConfigurationError: if it is something else, or a class.
+    """
+    if not isinstance(feature, kinds):
+        hint = "register an instance, not the class" if inspect.isclass(feature) else remedy
+        raise ConfigurationError(f"{label_of(feature)} is not a {noun}: {hint}")
+
+
 def check_attributes(feature: IFeature, interface: type) -> None:
     """Check the name and all other attributes of a feature before it is registered.
 
@@ -251,8 +266,15 @@ def open_parameters(argument: Any) -> tuple[Any, ...]:
     return tuple(getattr(argument, "__parameters__", ()))
 
 
-def refuse_missing_arguments(cls: Any, root: type, what: str, names: str) -> NoReturn:
-    """Raise DefinitionError for a class whose generic base has no type arguments, or a generic class as one of them."""
+def declared_types(cls: Any, root: type, method: str, what: str, names: str) -> tuple[Any, ...] | None:
+    """Return the type arguments of a class for its generic base `root`; None if it inherits them or leaves them open.
+
+    Raises:
+        DefinitionError: if a class with this method has none, or a generic class as one of them.
+    """
+    found = type_arguments(cls, root)
+    if found is not None or hasattr(cls, "input_model") or method not in vars(cls) or open_parameters(cls):
+        return found
     kind, where = cls.__name__, caller_place()
     written = [_arguments_of(base, root) or () for base in vars(cls).get("__orig_bases__", ())]
     for argument in (argument for arguments in written for argument in arguments if inspect.isclass(argument)):

@@ -1,6 +1,5 @@
 """Resources: `IResource`, `IResourceTemplate`, `@resource`, and rejection of path traversal."""
 
-import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,14 +20,13 @@ from typing import (
 from urllib.parse import unquote
 
 import msgspec
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
 from axolotl_core.calls.context import Context
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import label_of
-from axolotl_core.features.completion import CompletableFunction, ICompletable
+from axolotl_core.features.completion import CompletableFunction, ICompletable, check_model
 from axolotl_core.features.feature import (
     UNSENDABLE,
     IFeature,
@@ -36,10 +34,9 @@ from axolotl_core.features.feature import (
     Names,
     check_attributes,
     check_awaited,
-    open_parameters,
+    check_kind,
+    declared_types,
     output_error,
-    refuse_missing_arguments,
-    type_arguments,
 )
 from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 from axolotl_core.protocol.wire import json_text
@@ -127,11 +124,9 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        models = type_arguments(cls, IResourceTemplate)
+        models = declared_types(cls, IResourceTemplate, "read", "variables", "Variables")
         if models is not None:
             (cls.input_model,) = models
-        elif not hasattr(cls, "input_model") and "read" in cls.__dict__ and not open_parameters(cls):
-            refuse_missing_arguments(cls, IResourceTemplate, "variables", "Variables")
 
     @abstractmethod
     def read(self, variables: VariablesT, context: Context) -> ResourceOutput:
@@ -171,22 +166,15 @@ def check_resource(resource: Any) -> None:
     Raises:
         ConfigurationError: if it is incomplete.
     """
+    remedy = "subclass IResource or IResourceTemplate, or use @resource"
+    check_kind(resource, "resource", remedy, IResource, IResourceTemplate)
     if isinstance(resource, IResourceTemplate) and isinstance(resource, IResource):
         raise ConfigurationError(f"{type(resource).__name__} is both a resource and a template: make it one of them")
-    if isinstance(resource, IResourceTemplate):
-        _check_template(resource)
-        _check_mime_type(resource, resource.uri_template)
-    elif isinstance(resource, IResource):
-        _check_fixed(resource)
-        _check_mime_type(resource, resource.uri)
-    else:
-        hint = (
-            "register an instance, not the class"
-            if inspect.isclass(resource)
-            else "subclass IResource or IResourceTemplate, or use @resource"
-        )
-        raise ConfigurationError(f"{label_of(resource)} is not a resource: {hint}")
     is_template = isinstance(resource, IResourceTemplate)
+    (_check_template if is_template else _check_fixed)(resource)
+    uri = resource.uri_template if is_template else resource.uri
+    if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
+        raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
     check_attributes(resource, IResourceTemplate if is_template else IResource)
 
 
@@ -202,19 +190,11 @@ def _check_fixed(resource: IResource) -> None:
         )
 
 
-def _check_mime_type(resource: _AnyResource, uri: str) -> None:
-    if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
-        raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
-
-
 def _check_template(template: IResourceTemplate[Any]) -> None:
     kind, text = type(template).__name__, getattr(template, "uri_template", None)
     if not isinstance(text, str):
         raise ConfigurationError(f'{kind} has no URI template: write uri_template = "users://{{user_id}}"')
-    model = getattr(template, "input_model", None)
-    derived = template.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
-    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
-        raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
+    check_model(template, "variables", "IResourceTemplate[Variables]")
     from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster
 
     form, schema, owner = UriTemplate(text), template.arguments_schema, f"Resource template {text!r}"
@@ -225,11 +205,8 @@ def _check_template(template: IResourceTemplate[Any]) -> None:
 
 def _findings_about(form: "UriTemplate", schema: JsonSchema, unscreened: Iterable[str]) -> Iterator[str]:
     """Compare the variables of a template with the arguments of its code."""
-    variables, fields, required = (
-        set(form.variables),
-        set(schema.get("properties", {})),
-        set(schema.get("required", ())),
-    )
+    variables, fields = {*form.variables}, {*schema.get("properties", {})}
+    required = {*schema.get("required", ())}
     if not variables:
         yield "it has no variables; for a fixed URI, subclass IResource"
     yield from (f"{name} is in the template, but not in the variables" for name in sorted(variables - fields))

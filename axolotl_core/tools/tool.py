@@ -23,14 +23,13 @@ from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import Context
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError, DefinitionError
-from axolotl_core.features.attributes import caller_place, label_of, place_of_code
+from axolotl_core.features.attributes import caller_place, place_of_code
 from axolotl_core.features.feature import (
     IFeature,
     check_attributes,
+    check_kind,
     check_parameters,
-    open_parameters,
-    refuse_missing_arguments,
-    type_arguments,
+    declared_types,
 )
 from axolotl_core.features.function_feature import (
     FeatureOptions,
@@ -95,12 +94,16 @@ class ITool(IFeature, Generic[InputT, OutputT]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        models = type_arguments(cls, ITool)
-        if models is not None:
-            cls.input_model, cls.output_model = models
-            _check_input_model(cls)
-        elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not open_parameters(cls):
-            refuse_missing_arguments(cls, ITool, "input and output", "Input, Output")
+        models = declared_types(cls, ITool, "execute", "input and output", "Input, Output")
+        if models is None:
+            return
+        cls.input_model, cls.output_model = models
+        is_model = inspect.isclass(cls.input_model) and issubclass(cls.input_model, BaseModel)
+        if not is_model and cls.argument_parser is ITool.argument_parser:
+            raise DefinitionError(
+                f"The input of {cls.__name__}{caller_place()} is {cls.input_model!r}; the first type argument must be "
+                "a pydantic model (NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
+            )
 
     @abstractmethod
     def execute(self, arguments: InputT, context: Context) -> OutputT | Awaitable[OutputT]:
@@ -141,22 +144,10 @@ def check_definition(tool: Any) -> None:
         ConfigurationError: if the tool is incomplete.
     """
     kind = type(tool).__name__
-    if not isinstance(tool, ITool):
-        hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
-        raise ConfigurationError(f"{label_of(tool)} is not a tool: {hint}")
+    check_kind(tool, "tool", "subclass ITool or use @tool", ITool)
     check_attributes(tool, ITool)
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
-
-
-def _check_input_model(cls: Any) -> None:
-    model = cls.input_model
-    is_model = inspect.isclass(model) and issubclass(model, BaseModel)
-    if not is_model and cls.argument_parser is ITool.argument_parser:
-        raise DefinitionError(
-            f"The input of {cls.__name__}{caller_place()} is {model!r}; the first type argument must be a pydantic "
-            "model (NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
-        )
 
 
 P = ParamSpec("P")

@@ -53,6 +53,7 @@ def layer_stack(assembly: "ServerAssembly") -> Layers:
         BreakerLayer(),
         None if audit is None else audit.layer.announce,
         RetryLayer(),
+        *(layer for one in assembly.extensions for layer in one.layers()),
         *assembly.roles.layers,
     ]
     return Layers(

@@ -42,12 +42,17 @@ async def until_client_leaves(receive: Receive, leave: Callable[[], object]) -> 
     leave()
 
 
-class IPostedRequest(Protocol):
-    """A posted message that waits for its response."""
+class IHttpRequest(Protocol):
+    """A request that waits for its response."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop of the connection; to ask for the running one takes a system call before Python 3.12."""
+        ...
+
+    @property
+    def receive(self) -> Receive:
+        """Receives the body, and the disconnection of the client, in the messages of ASGI."""
         ...
 
     @property
@@ -83,7 +88,7 @@ class IPostedRequest(Protocol):
 
 
 class AsgiRequest(NamedTuple):
-    """A posted message of any ASGI server."""
+    """A request of any ASGI server."""
 
     receive: Receive
     send: Send

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from axolotl_server.http.asgi import HttpRefusal
@@ -11,7 +12,8 @@ from axolotl_server.urls import hosts_of
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[0-9]{1,5})?")
 _ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)")
-_REMEMBERED: Final = 256
+_REMEMBERED: Final = 64
+"""How many values of a header are remembered with their result: clients repeat few of them."""
 
 
 class HeaderChecks:
@@ -24,31 +26,21 @@ class HeaderChecks:
         """The public name of the server, with its port: unlike the others, it does not match every port."""
         self._any_host = "*" in settings.allowed_hosts
         self._origins = {origin.lower() for origin in settings.allowed_origins}
-        self._accepted: set[tuple[bytes | None, ...]] = set()
-        """Combinations of Host, Origin, Content-Type and Accept that were accepted and need no second check."""
+        self._is_host = lru_cache(_REMEMBERED)(self._is_served_host)
 
-    def check_source(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Check Host and Origin of a posted message; return whether `check_media` has accepted the rest before."""
-        if _checked(headers) in self._accepted:
-            return True
-        self.check_host_and_origin(headers)
-        return False
-
-    def check_media(self, headers: Mapping[bytes, bytes]) -> None:
-        """Check the media types of a message whose source was checked, and remember an accepted combination."""
-        self.check_content(headers)
-        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
-            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
-        if len(self._accepted) < _REMEMBERED:
-            self._accepted.add(_checked(headers))
-
-    def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> None:
+    def check_source(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request for another Host with 421, and one from a page of another Origin with 403."""
         if not self._is_host(headers.get(b"host", b"")):
             raise HttpRefusal(421, "Misdirected request: this Host is not served; add it to http.allowed_hosts")
         origin = headers.get(b"origin")
         if origin is not None and not self._is_origin(origin):
             raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
+
+    def check_media(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a message that is not declared as JSON with 415, and one whose client takes no JSON with 406."""
+        self.check_content(headers)
+        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
+            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
 
     def allows_pages_of(self, origin: bytes) -> bool:
         """Whether the settings name an origin as allowed."""
@@ -59,7 +51,7 @@ class HeaderChecks:
         if not _names_json(headers.get(b"content-type", b"")):
             raise HttpRefusal(415, "Unsupported media type: send Content-Type: application/json")
 
-    def _is_host(self, value: bytes) -> bool:
+    def _is_served_host(self, value: bytes) -> bool:
         match = _HOST.fullmatch(value.decode("latin-1").lower())
         if match is None:
             return False
@@ -74,11 +66,7 @@ class HeaderChecks:
         return authority is not None and authority["host"] in _LOOPBACK
 
 
-def _checked(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
-    get = headers.get
-    return get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
-
-
+@lru_cache(_REMEMBERED)
 def accepts(header: bytes, wanted: bytes) -> bool:
     """Whether an Accept header admits a media type."""
     kind = wanted.partition(b"/")[0] + b"/*"
@@ -86,6 +74,7 @@ def accepts(header: bytes, wanted: bytes) -> bool:
     return any(media in (wanted, kind, b"*/*") for media in offered)
 
 
+@lru_cache(_REMEMBERED)
 def _names_json(value: bytes) -> bool:
     media, _, parameters = value.lower().partition(b";")
     return media.strip() == b"application/json" and b"charset" not in parameters.replace(b"charset=utf-8", b"")

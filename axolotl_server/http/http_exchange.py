@@ -1,4 +1,4 @@
-"""The exchange of one posted message: a JSON reply, or an event stream."""
+"""The exchange of one request: a JSON reply, or an event stream."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from axolotl_core.errors import InvalidRequest
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.http.asgi import Headers, HttpRefusal, IAuthenticator, IPostedRequest, send_empty, send_json
+from axolotl_server.http.asgi import Headers, HttpRefusal, IAuthenticator, IHttpRequest, send_empty, send_json
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.http.header_checks import accepts
@@ -32,13 +32,16 @@ class ExchangeContext(msgspec.Struct, frozen=True, eq=False):
 
 
 class HttpExchange(msgspec.Struct, eq=False):
-    """The exchange of one POST. The reply is plain JSON, unless messages have to be sent before it."""
+    """The exchange of one request whose source and caller were accepted.
+
+    The reply to a message is plain JSON, unless messages have to be sent before it.
+    """
 
     loop: asyncio.AbstractEventLoop
     headers: Mapping[bytes, bytes]
     principal: Principal
     _context: ExchangeContext
-    _request: IPostedRequest
+    request: IHttpRequest
     status: int = 200
     plain: bool = True
     """Whether a JSON reply is all there is to send; otherwise `finish` has to be called."""
@@ -65,7 +68,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     @property
     def client_address(self) -> str | None:
         """The address of the client, as far as it can be trusted."""
-        return self._context.addresses.find(self._request.client, self.headers)
+        return self._context.addresses.find(self.request.client, self.headers)
 
     def connection(self) -> Connection:
         """Find the session that the header names."""
@@ -100,7 +103,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         if self._response_stream is None:
             self._context.keep_alive.add(self)
         if stop is not None:
-            self._unwatch = self._request.watch(lambda: stop(CancelReason.DISCONNECT))
+            self._unwatch = self.request.watch(lambda: stop(CancelReason.DISCONNECT))
 
     def keep_alive(self) -> None:
         """Begin an event stream, because the client has waited for an interval without getting anything."""
@@ -170,9 +173,9 @@ class HttpExchange(msgspec.Struct, eq=False):
             self._message_stream.end()
             await self._response_stream.finished()
         elif reply is not None:
-            await send_json(self._request.send, self.status, reply, [*self._session_header(), *self._challenge()])
+            await send_json(self.request.send, self.status, reply, [*self._session_header(), *self._challenge()])
         else:
-            await send_empty(self._request.send, self.status if self.status != 200 else 204)
+            await send_empty(self.request.send, self.status if self.status != 200 else 204)
 
     async def _share(self, session: Session) -> None:
         """Publish changes of the session to other processes. A reply that has begun is continued even if that fails."""
@@ -199,7 +202,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
             return None
         self.plain = False
-        outlet = EventStream(self._request.send, self._session_header(), self._context.keep_alive)
+        outlet = EventStream(self.request.send, self._session_header(), self._context.keep_alive)
         outlet.start()
         self._response_stream = outlet
         self._message_stream = outlet

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 from dependency_injector import containers
 
@@ -153,11 +154,14 @@ class MountedApp:
 
         Add each one: `app.add_route(path, page)`. There are none unless the settings name `auth.resource`.
         """
-        from axolotl_server.access.gate import metadata_path
+        from axolotl_server.access.gate import metadata_url
 
         self._has_well_known = True
-        path = metadata_path(load_settings(flags=self._flags or {}, file=self._file).auth)
-        return {} if path is None else {path: WellKnownPage(self, path)}
+        url = metadata_url(load_settings(flags=self._flags or {}, file=self._file).auth)
+        if url is None:
+            return {}
+        path = urlsplit(url).path
+        return {path: WellKnownPage(self, path)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the lifespan if this is the outermost application."""

@@ -12,7 +12,6 @@ from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
 from axolotl_server.execution.watchdog import Watchdog
-from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
 from axolotl_server.protocol.subscriptions import Subscriptions
@@ -164,18 +163,18 @@ class Histogram:
 
     def series(self, labels: tuple[str, ...]) -> Series:
         """Return the series with these labels."""
-        return self._series.get(labels) or self._begin(labels)
-
-    def read(self) -> dict[tuple[str, ...], Series]:
-        """Return all series by their labels."""
-        return self._series.copy()
-
-    def _begin(self, labels: tuple[str, ...]) -> Series:
+        found = self._series.get(labels)
+        if found is not None:
+            return found
         if len(self._series) >= _MAX_SERIES:
             labels = (_OTHER,) * len(labels)
         names = self._metric.labels
         attributes = {name: value for name, value in zip(names, labels, strict=True) if value}
         return self._series.setdefault(labels, Series(attributes, self.export))
+
+    def read(self) -> dict[tuple[str, ...], Series]:
+        """Return all series by their labels."""
+        return self._series.copy()
 
 
 class Counter:
@@ -246,7 +245,6 @@ class Gauges:
 
     inflight: RunningCalls
     subscriptions: Subscriptions
-    tasks: TaskService
     threads: ThreadRunner
     processes: ProcessRunner
     layers: Sequence[Layer]
@@ -264,27 +262,18 @@ class Gauges:
             "axolotl.processes.killed": lambda: processes.killed,
             "axolotl.sessions": lambda: self.subscriptions.connections,
             "axolotl.subscriptions": lambda: self.subscriptions.listeners,
-            "axolotl.tasks": lambda: self.tasks.kept,
-            "axolotl.tasks.parked": lambda: self.tasks.engine.counts.parked,
-            "axolotl.tasks.unclaimed": lambda: self.tasks.engine.counts.unclaimed,
-            "axolotl.tasks.lost": lambda: self.tasks.engine.counts.lost,
         }
         for name, read in without_labels.items():
-            values.add_reader(name, _unlabeled(read))
+            values.add_reader(name, unlabeled(read))
         values.add_reader("axolotl.calls.shed", lambda: [(("in_flight",), inflight.refused)])
         values.add_reader("axolotl.zombies", lambda: _labeled(zombies.by_name()))
         values.add_reader("axolotl.circuits.open", self._open_circuits)
-        values.add_reader("axolotl.tasks.open", self._open_tasks)
-        self.tasks.runner.run_ended = values.task_ran
         if watchdog is not None:
-            values.add_reader("axolotl.event_loop.stalls", _unlabeled(lambda: watchdog.stalls))
+            values.add_reader("axolotl.event_loop.stalls", unlabeled(lambda: watchdog.stalls))
 
     def _waiting(self) -> int:
         layers = (layer for layer in self.layers if isinstance(layer, ConcurrencyLayer))
         return sum(bulkhead.waiting for layer in layers for bulkhead in tuple(layer.bulkheads))
-
-    def _open_tasks(self) -> Iterable[Reading]:
-        return [((tool or UNKNOWN, status), count) for (tool, status), count in self.tasks.count_open().items()]
 
     def _open_circuits(self) -> Iterable[Reading]:
         layers = (layer for layer in self.layers if isinstance(layer, BreakerLayer))
@@ -292,7 +281,8 @@ class Gauges:
         return [((name,), circuit.state == "open") for name, circuit in circuits]
 
 
-def _unlabeled(read: Callable[[], int]) -> Callable[[], Iterable[Reading]]:
+def unlabeled(read: Callable[[], int]) -> Read:
+    """Read a metric that has no labels."""
     return lambda: [((), read())]
 
 

@@ -13,11 +13,20 @@ class Instruments:
     """The instruments of one provider, which all servers of a process share."""
 
     def __init__(self, provider: MeterProvider) -> None:
-        self._meter = provider.get_meter("axolotl")
+        meter = provider.get_meter("axolotl")
         self._servers: set[MetricValues] = set()
         self._histograms: dict[str, Histogram] = {}
         for metric in METRICS:
-            self._create(metric)
+            name, unit, text = metric.name, metric.unit, metric.description
+            if metric.kind == "histogram":
+                bounds = list(BUCKETS)
+                self._histograms[name] = meter.create_histogram(
+                    name, unit, text, explicit_bucket_boundaries_advisory=bounds
+                )
+            elif metric.kind == "counter":
+                meter.create_observable_counter(name, [self._reader(metric)], unit, text)
+            else:
+                meter.create_observable_up_down_counter(name, [self._reader(metric)], unit, text)
 
     def add(self, values: MetricValues) -> None:
         """Start sending the metrics of a server."""
@@ -28,18 +37,6 @@ class Instruments:
     def remove(self, values: MetricValues) -> None:
         """Stop sending the metrics of a server."""
         self._servers.discard(values)
-
-    def _create(self, metric: Metric) -> None:
-        meter, name, unit, text = self._meter, metric.name, metric.unit, metric.description
-        if metric.kind == "histogram":
-            bounds = list(BUCKETS)
-            self._histograms[name] = meter.create_histogram(
-                name, unit, text, explicit_bucket_boundaries_advisory=bounds
-            )
-        elif metric.kind == "counter":
-            meter.create_observable_counter(name, [self._reader(metric)], unit, text)
-        else:
-            meter.create_observable_up_down_counter(name, [self._reader(metric)], unit, text)
 
     def _reader(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def read(options: CallbackOptions) -> Iterable[Observation]:

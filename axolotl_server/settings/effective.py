@@ -44,7 +44,11 @@ def effective_values(loaded: LoadedSettings) -> Iterator[EffectiveValue]:
         is_fixed = all(key in SETTINGS.at(*keys[:index]).fields for index, key in enumerate(keys))
         if origin != DEFAULT or is_fixed:
             is_url = keys[-1] == "url" and isinstance(value, SecretStr)
-            yield EffectiveValue(keys, _without_secrets(value) if is_url else masked(value), origin)
+            shown = _without_secrets(value) if is_url else masked(value)
+            section = loaded.settings.extensions[str(keys[1])] if keys[0] == "extensions" and keys[1:] else None
+            if isinstance(section, Mapping) and section:
+                shown = MASK  # without the extension, nothing says whether it is a secret
+            yield EffectiveValue(keys, shown, origin)
 
 
 def _without_secrets(url: SecretStr) -> str:

@@ -25,7 +25,6 @@ from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.extensions.skills.published_skill import PublishedSkill, SkillDirectory, SkillFile
 from axolotl_server.features.catalogue import Catalogue, Views
 from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue, cache_hints, uri_in
-from axolotl_server.protocol.eras.era import Row, without_handshake
 from axolotl_server.protocol.eras.presentation import resource_definition
 from axolotl_server.protocol.params import ListParams, read_params, read_raw_params
 from axolotl_server.protocol.request import Request
@@ -216,13 +215,3 @@ class DirectoryMethods(SkillMethods):
         """Refuse parameters that cannot be read before anything runs."""
         read_params(request.data, ListParams)
         return await super().checked(target, request)
-
-
-def skill_rows(skills: SkillCatalogue, inflight: RunningCalls) -> Iterable[Row]:
-    """Make the methods about skills, which the revisions with a handshake do not have."""
-    get, read = SkillMethods(skills, inflight), DirectoryMethods(skills, inflight)
-    return (
-        Row("skills/list", without_handshake, None, skills.list),
-        Row("skills/get", without_handshake, None, get.call, get),
-        Row("resources/directory/read", without_handshake, None, read.call, read),
-    )

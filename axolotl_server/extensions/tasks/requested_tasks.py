@@ -27,7 +27,7 @@ from axolotl_server.extensions.tasks.task_runner import StoredError
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.catalogue import PAGE_SIZE
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.protocol.eras.era import Row
+from axolotl_server.protocol.eras.era import Method, Row
 from axolotl_server.protocol.params import ListParams, read_params
 from axolotl_server.protocol.replies import reply_to_nobody
 from axolotl_server.protocol.request import Request
@@ -60,29 +60,32 @@ class RequestedTasks(ITaskListener):
 
     @property
     def rows(self) -> Iterable[Row]:
-        """The methods that the revision with such tasks replaces and adds."""
+        """The methods that the revision with such tasks adds."""
         has_tasks = attrgetter("tasks")
         return (
-            Row("tools/call", has_tasks, "tools", self.call, self._tools),
             Row("tasks/get", has_tasks, None, self.get),
             Row("tasks/result", has_tasks, None, self.result),
             Row("tasks/list", has_tasks, None, self.list),
             Row("tasks/cancel", has_tasks, None, self.cancel),
         )
 
-    async def call(self, request: Request) -> bytes | None:
+    def around(self, call_next: Method) -> Method:
+        """Return `tools/call` around the method that calls a tool in its request."""
+        return partial(self.call, call_next)
+
+    async def call(self, call_next: Method, request: Request) -> bytes | None:
         """Call a tool, as a task if the client asks for one and the tool supports tasks."""
         if request.head.params.name is UNSET:
-            return await self._tools.call(request)
+            return await call_next(request)
         params = read_params(request.data, _CallParams)
         target = request.target = request.target or self._tools.locate(request)
         if target.binding is None:
-            return await self._tools.call(request)
+            return await call_next(request)
         support: TaskSupport = target.binding.spec.tool.task_support
         if params.task is UNSET:
             if support == "required":
                 raise MethodNotFound(f"Tool {params.name} runs only as a task: send params.task")
-            return await self._tools.call(request)
+            return await call_next(request)
         if support in ("forbidden", "detached"):
             raise MethodNotFound(f"Tool {params.name} does not run as a task: send the call without params.task")
         await self._tools.checked(target, request)

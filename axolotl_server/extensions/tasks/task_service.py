@@ -144,6 +144,8 @@ class TaskService(ITaskListener):
 
         A call that has already run in its request is admitted: its quota is charged.
         """
+        if not self.engine.durable:
+            await self.start(works=True)  # nothing needs to be connected, so the first task starts it
         submit = partial(self._submit, request, design, ttl_seconds)
         return await self._layers.admit(request, submit, is_admitted=is_admitted)
 

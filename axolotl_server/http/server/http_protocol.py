@@ -334,7 +334,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _answer_directly(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
         self.cycle = request = HttpRequest(self, self.loop)
         state = self.server_state
-        task = start_task(state.app.answer_post(headers, credentials, body, request), self.loop)
+        task = start_task(state.app.post(headers, credentials, request, body), self.loop)
         if not task.done():
             request.task = task
             state.tasks.add(task)

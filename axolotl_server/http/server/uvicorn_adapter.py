@@ -19,11 +19,9 @@ from uvicorn.config import Config
 
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.server.connection_limits import CLOSE, ConnectionState
-from axolotl_server.http.server.fair_acceptor import Acceptor, BoardPlace, FairAcceptor
 from axolotl_server.http.server.http_protocol import HttpProtocol
 from axolotl_server.settings.transports import HttpSettings
 
-_BACKLOG: Final = 2048
 _log: Final = logging.getLogger("axolotl")
 
 
@@ -68,13 +66,6 @@ class UvicornServer:
         """Update the `Date` header of replies; to be called about once per second."""
         date = (b"date", formatdate(time.time(), usegmt=True).encode())
         self.state.set_headers([date, CLOSE] if self.state.closes_after_replies else [date])
-
-    def listen(self, listener: socket.socket, place: BoardPlace | None = None) -> Acceptor:
-        """Accept connections from a socket; with a place, in turn with other workers."""
-        listener.listen(_BACKLOG)
-        acceptor = Acceptor(self, listener) if place is None else FairAcceptor(self, listener, place)
-        acceptor.start()
-        return acceptor
 
     async def attach(self, accepted: socket.socket) -> None:
         """Serve a connection that was accepted elsewhere."""

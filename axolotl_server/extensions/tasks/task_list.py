@@ -1,4 +1,4 @@
-"""The list of tasks for the page: the latest tasks of all callers, without their owners."""
+"""The list of tasks for the console: the latest tasks of all callers, without their owners."""
 
 from collections.abc import Mapping
 from hashlib import sha256
