@@ -79,7 +79,7 @@ class AuthDiagnosis:
             "token": self._check_token,
             "server": self._check_server,
             "registration": self._check_registration,
-            "policy": self._describe_offer,
+            "policy": self._check_policy,
         }
         try:
             await make_verifier(self._settings).close()  # its library may be missing
@@ -212,7 +212,7 @@ class AuthDiagnosis:
             raise _Problem(f"{document} says that the resource is {published.get('resource')!r}", "resource")
         return f"401 with a challenge, metadata at {document}"
 
-    async def _describe_offer(self) -> str | None:
+    async def _check_policy(self) -> str | None:
         return None if self._principal is None else await self._offer(self._principal)
 
     async def _check_registration(self) -> str | None:

@@ -2,12 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -26,7 +25,13 @@ if TYPE_CHECKING:
 
 def values_of(host: ServerHost) -> list[EffectiveValue]:
     """List all settings of a started server, including values that only its tools set."""
-    values = [*effective_values(host.loaded_settings), *_own_values(host)]
+    values = [*effective_values(host.loaded_settings)]
+    for binding in host.assembly.tools.bindings():
+        spec, overrides = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
+        for key in ToolOverrides.model_fields:
+            own = getattr(spec.feature, key, None)
+            if own is not None and getattr(overrides, key) is None and own == getattr(spec.limits, key, None):
+                values.append(EffectiveValue(("tools", spec.name, key), masked(own), TOOL))
     sections = list(dict.fromkeys(value.keys[0] for value in values))
     return sorted(values, key=lambda value: sections.index(value.keys[0]))
 
@@ -45,18 +50,7 @@ def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], tot
         head.add_row(name, Text(one_line(fact)))
     changed = sum(value.origin != DEFAULT for value in values)
     summary = f"{number(total, 'setting')}, {changed} of them set"
-    parts: list[RenderableType] = [head, ""]
-    show(*parts, *([_table(values, with_origin)] if values else []), "", summary)
-
-
-def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
-    for binding in host.assembly.tools.bindings():
-        spec, overrides = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
-        for key in ToolOverrides.model_fields:
-            own = getattr(spec.feature, key, None)
-            if own is None or getattr(overrides, key) is not None or own != getattr(spec.limits, key, None):
-                continue
-            yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
+    show(head, "", *([_table(values, with_origin)] if values else []), "", summary)
 
 
 def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:

@@ -160,7 +160,9 @@ class HttpChannel(IChannel):
                 raise self._refusal(response) from None
             raise
         for message in messages:
-            await receiver.deliver({**message, "id": receiver.request_id} if _is_anonymous(message) else message)
+            if "error" in message and message.get("id") is None:  # the server did not read the ID of the request
+                message["id"] = receiver.request_id
+            await receiver.deliver(message)
         if not receiver.is_done:
             raise InvalidReply("The server answered without a response to the request")
 
@@ -316,11 +318,6 @@ def _without_secrets(location: str) -> str:
 
 def _media_type(response: "Response") -> str:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
-
-
-def _is_anonymous(message: Message) -> bool:
-    """Whether a message is an error about a request whose ID the server did not read."""
-    return "error" in message and message.get("id") is None
 
 
 def _header_value(text: str) -> str:
