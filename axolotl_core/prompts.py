@@ -10,12 +10,7 @@ from axolotl_core.arguments import check_textual
 from axolotl_core.calls.context import Context
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
 from axolotl_core.features.completion import CompletableFunction, ICompletable, check_model
-from axolotl_core.features.feature import (
-    check_attributes,
-    check_awaited,
-    check_kind,
-    declared_types,
-)
+from axolotl_core.features.feature import check_attributes, check_awaited, check_kind, declared_types
 from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 
 ArgumentsT = TypeVar("ArgumentsT")
