@@ -1,9 +1,9 @@
 """The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from secrets import token_hex
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +12,6 @@ from axolotl_core.errors import ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.audit import AuditRecord, timestamp
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
@@ -87,10 +86,10 @@ class _OpenCall(msgspec.Struct, eq=False):
         self.call = None
         self.running.pop(call, None)
         facts = self.facts or self.describe(call)
-        return _ended(facts, call, self.id, ending, self.began)
+        return ended_record(facts, call, self.id, ending, self.began)
 
 
-def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
+def ended_record(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
     """Make the record of an end, with durations in microseconds."""
     return replace(
         facts,
@@ -145,71 +144,14 @@ class AuditLayer(ILayer):
             return call_next
 
         async def announced(call: Call) -> Any:
-            open_call = self._running.get(_first(call))
+            open_call = self._running.get(recorded_call(call))
             if open_call is not None:
                 await open_call.start(call)
             return await call_next(call)
 
         return announced
 
-    def accept(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Record that a call was accepted as a stored task, or why not; the innermost function returns the task."""
-        trail, describe = self.trail, self.describer(spec)
 
-        async def accepted(call: Call) -> TaskRecord:
-            await trail.admit()
-            began, reference = perf_counter_ns(), token_hex(8)
-            call.reference = reference
-            try:
-                task: TaskRecord = await call_next(call)
-            except Exception as error:
-                await trail.write(_ended(describe(call), call, reference, ending_of(error), began))
-                raise
-            facts = replace(describe(call), task=task.id)
-            await trail.write(_ended(facts, call, reference, Ending("accepted"), began))
-            return task
-
-        return accepted
-
-
-def _first(call: Call) -> Call:
+def recorded_call(call: Call) -> Call:
     """Return the call that was recorded: for the run that several calls share, the one that started it."""
     return call.first if isinstance(call, SharedCall) else call
-
-
-class TaskReference(NamedTuple):
-    """What the records of a run have in common with the record of the call that was accepted."""
-
-    call_id: str
-    """Empty if the call was not recorded."""
-    task: str
-    run: int
-
-
-FindTask: TypeAlias = Callable[[Call], TaskReference]
-
-
-class RunAuditLayer(AuditLayer):
-    """Records the runs of stored tasks, with the ID of the call that was accepted."""
-
-    def __init__(self, records: AuditLayer, find_task: FindTask) -> None:
-        def describer(spec: FeatureSpec) -> Describe:
-            describe = records.describer(spec)
-
-            def described(call: Call) -> AuditRecord:
-                task = find_task(_first(call))
-                return replace(describe(call), task=task.task, run=task.run)
-
-            return described
-
-        super().__init__(records.trail, describer)
-        self._find_task = find_task
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        find_task, recorded = self._find_task, super().wrap(spec, call_next)
-
-        def referenced(call: Call) -> Awaitable[Any]:
-            call.reference = find_task(call).call_id or None
-            return recorded(call)
-
-        return referenced
