@@ -12,7 +12,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, Invoke, Layer
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_core.task_engine import TaskRecord
-from axolotl_server.layers.audit import AuditLayer, Describe, ended_record, recorded_call
+from axolotl_server.layers.audit import AuditLayer, Describe, ended_record
 from axolotl_server.layers.call_ending import Ending, ending_of
 
 
@@ -60,7 +60,7 @@ class RunAuditLayer(AuditLayer):
             describe = records.describer(spec)
 
             def described(call: Call) -> AuditRecord:
-                task = find_task(recorded_call(call))
+                task = find_task(call)
                 return replace(describe(call), task=task.task, run=task.run)
 
             return described
