@@ -154,10 +154,18 @@ app = typer.Typer(
 )
 
 
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        typer.echo(f"axolotl {metadata.version('axolotl-mcp')}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -171,9 +179,6 @@ def start(
     ] = None,
 ) -> None:
     """Serve tools, prompts and resources over the Model Context Protocol, and try them on the command line."""
-    if version:
-        typer.echo(f"axolotl {metadata.version('axolotl-mcp')}")
-        raise typer.Exit
     if directory is not None:
         os.chdir(directory)
     if context.invoked_subcommand is None:
