@@ -46,7 +46,6 @@ class HandshakeRequests(Requests):
         self._asked = dict.fromkeys(KEYS, 0)
         self._listeners: list[_Changes] = []
         self._replies: set[asyncio.Future[None]] = set()
-        channel.unclaimed = self._hand_out
 
     async def describe(self) -> ServerDescription:
         async with self._starting:

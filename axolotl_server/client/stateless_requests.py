@@ -47,7 +47,6 @@ class StatelessRequests(Requests):
     ) -> None:
         super().__init__(channel, revision, answer, capabilities)
         channel.use(revision)
-        channel.unclaimed = self._hand_out
 
     async def describe(self) -> ServerDescription:
         result = await self.send("server/discover", {})
