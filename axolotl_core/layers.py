@@ -21,7 +21,6 @@ class ITask(Protocol):
 
     def cancel(self) -> object:
         """Cancel the running code."""
-        ...
 
 
 class CallState(Enum):

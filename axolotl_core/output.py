@@ -1,7 +1,6 @@
 """Outputs of features: their size before they are encoded, and their form as plain bytes."""
 
 import dataclasses
-import functools
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -31,11 +30,6 @@ from axolotl_core.protocol.wire import encode, json_text, json_writer
 
 _CHUNK: Final = 64 * 1024
 _LONG_TEXT: Final = 1000
-_FIXED: Final = frozenset(
-    {"model", "model-fields", "model-field", "default", "nullable", "bool", "date", "datetime", "enum", "float", "int"}
-    | {"none", "time", "timedelta", "uuid"}
-)
-"""The types of values whose size does not depend on the value."""
 _LEAST_ITEM: Final = 16
 """What an item of an iterator counts at least, because it has to be kept in memory."""
 LONGEST_ESCAPE: Final = 6
@@ -122,25 +116,6 @@ class _Budget:
 
 
 _SCALARS: Final = frozenset({int, float, bool, types.NoneType})
-_MAX_TYPES: Final = 1000
-
-
-@functools.lru_cache(_MAX_TYPES)
-def has_fixed_size(kind: Any) -> bool:
-    """Tell whether all values of a type are small: numbers, times and the like, and models of nothing else."""
-    if not isinstance(kind, type):
-        return False
-    if not issubclass(kind, BaseModel):
-        return kind in _SCALARS
-    if kind.model_config.get("extra") == "allow":
-        return False
-    pending: list[Any] = [kind.__pydantic_core_schema__]
-    while pending:
-        part = pending.pop()
-        if part["type"] not in _FIXED:
-            return False
-        pending += [part["schema"]] if "schema" in part else part.get("fields", {}).values()
-    return True
 
 
 def _text_size(text: str, max_bytes: int) -> int:

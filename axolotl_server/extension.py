@@ -70,7 +70,7 @@ class Extension:
     section: str = ""
     """The name of its section `[extensions.NAME]` in the settings of the server; empty if it has none."""
     section_model: type[Section] = Section
-    """What its section may contain."""
+    """What its section may contain. `attach` gets an instance of it."""
 
     def __init__(self, identifier: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         """Announce an identifier with settings, for an extension that consists of tools and resources."""
@@ -156,6 +156,7 @@ class Extension:
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _IDENTIFIER: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_SECTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def check_extension(extension: Any) -> None:
@@ -172,3 +173,10 @@ def check_extension(extension: Any) -> None:
     if not isinstance(identifier, str) or not _IDENTIFIER.fullmatch(identifier):
         kind = type(extension).__name__
         raise ConfigurationError(f"{kind} has the identifier {identifier!r}: use one such as com.example/receipts")
+    if extension.section and not _SECTION.fullmatch(extension.section):
+        raise ConfigurationError(
+            f"{identifier} has the section {extension.section!r}: use lower-case letters, digits and underscores"
+        )
+    model: Any = extension.section_model
+    if not isinstance(model, type) or not issubclass(model, Section):
+        raise ConfigurationError(f"The section_model of {identifier} is not a class that extends Section")

@@ -26,7 +26,7 @@ from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
-from axolotl_server.hosting.role_mistakes import misspelled_roles
+from axolotl_server.hosting.role_mistakes import extension_failure, misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_roles, resolve_settings
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.protocol.subscriptions import Listable, Subscriptions
@@ -105,6 +105,10 @@ class ServerHost:
             await start_resources(self._container)
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets, self.settings)
+            models = {one.section: one.section_model for one in self.roles.extensions if one.section}
+            self.loaded_settings = self.loaded_settings.with_extensions(models)
+            of_extensions = {"extensions": self.loaded_settings.settings.extensions}
+            self.settings = self.settings.model_copy(update=of_extensions)
             for mistake in misspelled_roles(self._container):
                 _log.warning("%s", mistake)
             if not self._is_audited:
@@ -150,7 +154,10 @@ class ServerHost:
     async def begin(self) -> None:
         """Let extensions begin to work, because the server begins to serve."""
         for one in self.assembly.extensions:
-            await one.start()
+            try:
+                await one.start()
+            except Exception as error:
+                raise extension_failure(one.identifier, "start", error) from error
 
     def pause(self) -> None:
         """Let extensions begin nothing new, because the server is about to stop."""

@@ -93,7 +93,11 @@ class Dialogue:
                     return await _fill_in(question)
                 case "sampling/createMessage", _:
                     return await _answer_as_model(question)
-            return await _ask_roots()
+            here = Path.cwd()
+            _print("Which directories may the server use?", bold=True)
+            line = await _read_line(f"  Directories, separated by commas [{here}]: ")
+            directories = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
+            return [_root(directory) for directory in directories]
         except EOFError:
             _print("")
             if question.method == "elicitation/create":
@@ -137,14 +141,6 @@ async def _answer_as_model(question: Question) -> str:
         for block in content if isinstance(content, list) else [content]:
             _print(f"  {message['role']}: {block.get('text', '[' + str(block['type']) + ']')}")
     return await _read_line("  Answer as the model: ")
-
-
-async def _ask_roots() -> list[Root]:
-    here = Path.cwd()
-    _print("Which directories may the server use?", bold=True)
-    line = await _read_line(f"  Directories, separated by commas [{here}]: ")
-    directories = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
-    return [_root(directory) for directory in directories]
 
 
 def _root(directory: str) -> Root:

@@ -14,7 +14,6 @@ from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line, report
 from axolotl_cli.views.verdict import Verdict, explain_decision
-from axolotl_server.host import ServerHost
 
 _DENIED: Final = 1
 
@@ -68,10 +67,8 @@ def explain(
     The exit code is 0 if it is allowed, 1 if it is denied, 3 if there is no such feature.
     """
 
-    async def work(host: ServerHost) -> Verdict | str:
-        return await explain_decision(host, principal, kind and kind.value, name)
-
-    verdict = with_host(resolve_target(target, toolset, files=files), work)
+    chosen = resolve_target(target, toolset, files=files)
+    verdict = with_host(chosen, lambda host: explain_decision(host, principal, kind and kind.value, name))
     if isinstance(verdict, str):
         report(verdict)
         raise typer.Exit(ExitCode.REFUSED)

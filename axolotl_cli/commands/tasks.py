@@ -1,6 +1,5 @@
 """`axolotl tasks`: the stored tasks of a server."""
 
-import json
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
@@ -10,8 +9,8 @@ import typer
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions
+from axolotl_cli.output import print_json, table
 from axolotl_cli.output import show as show_parts
-from axolotl_cli.output import table
 from axolotl_cli.runtime import run
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line
@@ -52,7 +51,7 @@ def list_tasks(
     """List the tasks of all callers, oldest first."""
     records = _with_engine(_loaded(files), lambda engine: engine.of(None, after, count))
     if as_json:
-        _print_json([_described(record) for record in records])
+        print_json([_described(record) for record in records])
         return
     if not records:
         typer.echo("No tasks.", err=True)
@@ -78,7 +77,7 @@ def show(
     if outcome and record.outcome is not None and record.outcome.result is not None:
         described["result"] = record.outcome.result.decode()
     if as_json:
-        _print_json(described)
+        print_json(described)
         return
     for name, value in described.items():
         typer.echo(one_line(f"{name}: {value}"))
@@ -186,7 +185,3 @@ class _NoListener:
 
     def task_changed(self, change: object) -> None:
         """Ignore a change."""
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2))

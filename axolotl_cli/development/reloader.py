@@ -1,20 +1,19 @@
 """`axolotl dev`: a supervised server that reloads when its files change."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import to_builtins
 
 from axolotl_cli.development.report import DevReport
 from axolotl_cli.logs import start_logging
-from axolotl_cli.options import FileOptions
 from axolotl_cli.serving.shared_folder import sessions_directory
 from axolotl_cli.serving.supervisor import run_supervised
 from axolotl_cli.serving.worker_process import WorkerOrder
-from axolotl_cli.target import resolve_target
+from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.resources.skills import SKILL_PAGE
@@ -30,20 +29,10 @@ _DRAIN_SECONDS: Final = 300.0
 """How long calls in replaced code may go on; only their callers wait for them."""
 
 
-def serve_with_reload(
-    target: str | None,
-    toolsets: Sequence[str] | None,
-    flags: Mapping[str, Any],
-    files: FileOptions,
-    watched: Sequence[Path],
-    *,
-    principal: Principal | None = None,
-) -> None:
+def serve_with_reload(chosen: ChosenTarget, watched: Sequence[Path], principal: Principal | None) -> None:
     """Serve and reload until the process is stopped."""
     if find_spec("watchfiles") is None:
         raise ConfigurationError.missing_extra("axolotl dev", "dev")
-    watched = [path.absolute() for path in watched]
-    chosen = resolve_target(target, toolsets, flags, files, is_dev=True)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     if not is_loopback(early.http.host):
@@ -51,12 +40,12 @@ def serve_with_reload(
             f"axolotl dev listens on loopback addresses only, not on {early.http.host!r}: use axolotl serve instead"
         )
     directories = project_directories(chosen.name, watched)
-    http = {"drain_seconds": _DRAIN_SECONDS, "drain_delay_seconds": 0, **flags.get("http", {})}
+    http = {"drain_seconds": _DRAIN_SECONDS, "drain_delay_seconds": 0, **chosen.flags.get("http", {})}
     with sessions_directory(early) as directory:
         order = WorkerOrder(
             chosen.argument,
             chosen.toolsets,
-            {**flags, "http": http},
+            {**chosen.flags, "http": http},
             chosen.files_as_text,
             is_development=True,
             sessions_directory=directory,

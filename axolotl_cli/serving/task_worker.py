@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from axolotl_cli.logs import start_logging
-from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run, serving
-from axolotl_cli.target import resolve_target
+from axolotl_cli.target import ChosenTarget
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import TasksUnavailable
@@ -27,17 +26,8 @@ _STATUSES: Final = {200: "OK", 404: "Not Found", 503: "Service Unavailable"}
 _log: Final = logging.getLogger("axolotl")
 
 
-def run_tasks(
-    target: str | None,
-    toolsets: Sequence[str] | None,
-    flags: Mapping[str, Any],
-    files: FileOptions,
-    *,
-    tools: frozenset[str] | None,
-    health: str | None,
-) -> None:
+def run_tasks(chosen: ChosenTarget, *, tools: frozenset[str] | None, health: str | None) -> None:
     """Run stored tasks until a signal arrives."""
-    chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     with ExitStack() as slot:

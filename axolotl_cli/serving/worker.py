@@ -17,6 +17,7 @@ from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
+from axolotl_cli.serving.banner import print_banner
 from axolotl_cli.serving.console import console_of, with_console_token
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.shared_folder import keep_folder
@@ -109,34 +110,27 @@ class _Worker:
                 )
 
     def _report(self, listener: socket.socket, is_first: bool) -> None:
-        """Report that the worker serves; the first one sends the socket that it opened."""
+        """Report that the worker serves; the first one sends the socket that it opened, and prints the banner."""
+        host, http = self._host, self._host.settings.http
         if is_first:
             self._channel.send({"type": "listening"}, listener)
-            if not self._order.is_development:
-                self._introduce(listener)
-        self._channel.send({"type": "ready", **self._description(listener)})
-
-    def _introduce(self, listener: socket.socket) -> None:
-        from axolotl_cli.serving.banner import print_banner
-
-        for caution in worker_warnings(self._host.settings, self._host.roles):
-            _log.warning("%s", caution)
-        warn_about_settings(self._host)
-        print_banner(self._host, url_of(self._host.settings.http, listener))
-
-    def _description(self, listener: socket.socket) -> dict[str, Any]:
-        settings = self._host.settings
-        http = settings.http
-        description = {
-            "shutdown_seconds": drain_seconds(settings) + http.drain_seconds + CLOSE_SECONDS,
+        if is_first and not self._order.is_development:
+            for caution in worker_warnings(host.settings, host.roles):
+                _log.warning("%s", caution)
+            warn_about_settings(host)
+            print_banner(host, url_of(http, listener))
+        ready = {
+            "type": "ready",
+            "shutdown_seconds": drain_seconds(host.settings) + http.drain_seconds + CLOSE_SECONDS,
             "address_changed": http.port not in (0, listener.getsockname()[1]),
+            "timeout_seconds": http.worker_timeout_seconds,
         }
-        if not self._order.is_development:
-            return {**description, "timeout_seconds": http.worker_timeout_seconds}
-        from axolotl_cli.development.report import describe_server
+        if self._order.is_development:
+            from axolotl_cli.development.report import describe_server
 
-        # A debugger may stop the process for any time, so that nothing waits for its pings.
-        return {**description, "timeout_seconds": None, **describe_server(self._host, listener)}
+            # A debugger may stop the process for any time, so that nothing waits for its pings.
+            ready |= {"timeout_seconds": None, **describe_server(host, listener)}
+        self._channel.send(ready)
 
     def _receive(self, message: Mapping[str, Any], attached: socket.socket | None) -> None:
         match message["type"]:
@@ -147,17 +141,14 @@ class _Worker:
                 if console is not None:
                     console.set_problem(message["problem"])
             case "retire":
-                self._retire()
+                if self._order.is_development:
+                    _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message
+                else:
+                    self._host.stop_signal.replaced = True
+                    self._channel.send({"type": "handed_over"})
+                self._stop()
             case "stop":
                 self._stop()
-
-    def _retire(self) -> None:
-        if self._order.is_development:
-            _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message
-        else:
-            self._host.stop_signal.replaced = True
-            self._channel.send({"type": "handed_over"})
-        self._stop()
 
     def _stop(self) -> None:
         self._host.stop_signal.source = self._host.stop_signal.source or "its supervisor"
@@ -166,7 +157,7 @@ class _Worker:
     def _hand_over(self) -> None:
         """Notify listening clients that newer code may have changed the lists: their next requests reach that code."""
         kinds: tuple[Listable, ...] = ("tools", "prompts", "resources")
-        for kind in kinds if self._order.is_development else ():
+        for kind in kinds:
             if kind in self._host.roles.offers:
                 self._host.handler.subscriptions.list_changed(kind)
         self._channel.send({"type": "handed_over"})

@@ -1,7 +1,7 @@
 """Sampling: requests to the client's model, their messages, content blocks and tools."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, Required, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
 
 import msgspec
 from msgspec import UNSET
@@ -12,21 +12,8 @@ from axolotl_core.content import AudioContent, ContentBlock, ImageContent, TextC
 from axolotl_core.questions.question import Question, invalid_shape
 from axolotl_core.schema import JsonSchema, schema_of
 
-
-class ISamplingTool(Protocol):
-    """The description of a tool for a model. Every `ITool` has it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str | None: ...
-
-    @property
-    def description(self) -> str: ...
-
-    @property
-    def input_schema(self) -> JsonSchema: ...
+if TYPE_CHECKING:
+    from axolotl_core.tools.tool import ITool
 
 
 class SamplingTool(msgspec.Struct, frozen=True):
@@ -43,7 +30,10 @@ class SamplingTool(msgspec.Struct, frozen=True):
         return cls(name, schema_of(arguments, "validation"), description)
 
 
-def serialize_tools(tools: Sequence[ISamplingTool]) -> list[Mapping[str, Any]]:
+AnySamplingTool: TypeAlias = "SamplingTool | ITool[Any, Any]"
+
+
+def serialize_tools(tools: Sequence[AnySamplingTool]) -> list[Mapping[str, Any]]:
     """Serialize tools.
 
     Raises:
@@ -55,7 +45,7 @@ def serialize_tools(tools: Sequence[ISamplingTool]) -> list[Mapping[str, Any]]:
     return [_serialize_tool(tool) for tool in tools]
 
 
-def _serialize_tool(tool: ISamplingTool) -> Mapping[str, Any]:
+def _serialize_tool(tool: AnySamplingTool) -> Mapping[str, Any]:
     if tool.input_schema.get("type") != "object":
         raise ValueError(f'The input schema of the tool {tool.name!r} must have "type": "object"')
     written: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
@@ -171,7 +161,7 @@ class SamplingOptions(TypedDict, total=False):
     model_preferences: ModelPreferences | None
     include_context: IncludeContext | None
     metadata: Mapping[str, Any] | None
-    tools: Sequence[ISamplingTool]
+    tools: Sequence[AnySamplingTool]
     tool_choice: ToolChoice | None
 
 
@@ -217,7 +207,7 @@ def sampling_question(
     model_preferences: ModelPreferences | None = None,
     include_context: IncludeContext | None = None,
     metadata: Mapping[str, Any] | None = None,
-    tools: Sequence[ISamplingTool] = (),
+    tools: Sequence[AnySamplingTool] = (),
     tool_choice: ToolChoice | None = None,
 ) -> Question:
     """Ask the client's model to continue a conversation. A string is a message of the user.

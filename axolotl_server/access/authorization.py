@@ -130,7 +130,10 @@ class Authorization(ILayer):
             start, number = len(decisions), _MAX_CONCURRENT_DECISIONS if decisions else 1
             some = specs[start : start + number]
             decisions += await asyncio.gather(*(self.decide(principal, spec) for spec in some))
-            _raise_if_undecided(decisions[start:])
+            for decision in decisions[start:]:
+                if isinstance(decision, Undecided):
+                    data = {"reason": "internal_error", "reference": decision.reference}
+                    raise InternalError(f"Internal error. Reference: {decision.reference}", data=data)
         return [decision.allowed is True for decision in decisions]
 
     async def admit(self, call: Call) -> None:
@@ -209,10 +212,3 @@ def _missing(call: Call) -> ProtocolError:
     if spec.kind == "completion":
         return InvalidParams(f"Invalid params: there is no prompt or resource template {spec.name}")
     return MethodNotFound(f"Method not found: {spec.name}")
-
-
-def _raise_if_undecided(decisions: Sequence[Decision]) -> None:
-    for decision in decisions:
-        if isinstance(decision, Undecided):
-            data = {"reason": "internal_error", "reference": decision.reference}
-            raise InternalError(f"Internal error. Reference: {decision.reference}", data=data)

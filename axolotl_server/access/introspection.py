@@ -12,7 +12,7 @@ from urllib.parse import quote
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.access.claims import ClaimReader, check_kind
+from axolotl_server.access.claims import ClaimReader
 from axolotl_server.access.fetcher import HttpFetcher, Unavailable
 from axolotl_server.access.gate import CLOCK_SKEW_SECONDS, token_sender
 from axolotl_server.settings.authentication import AuthSettings
@@ -197,12 +197,10 @@ class IntrospectionVerifier(ITokenVerifier):
         if answer.get("active") is not True:
             raise InvalidToken("the issuer does not know the token, or no longer accepts it")
         self._check_times(answer)
-        check_kind(answer)
         issuer = answer.get("iss", self._url)
         if not isinstance(issuer, str) or ("iss" in answer and self._issuers and issuer not in self._issuers):
             raise InvalidToken("the issuer of the token is not accepted")
-        self._claims.check_audience(answer)
-        return self._claims.principal(answer, issuer)
+        return self._claims.accept(answer, issuer)
 
     def _check_times(self, answer: Mapping[str, Any]) -> None:
         """Check the lifetime again, which the issuer should have done."""

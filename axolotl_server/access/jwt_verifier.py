@@ -15,7 +15,7 @@ from jwt.exceptions import (
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.access.claims import ClaimReader, check_kind
+from axolotl_server.access.claims import ClaimReader
 from axolotl_server.access.gate import CLOCK_SKEW_SECONDS
 from axolotl_server.settings.authentication import AuthSettings
 
@@ -74,9 +74,7 @@ class JwtVerifier(ITokenVerifier):
         except PyJWTError as error:
             reason = next(text for kind, text in _REASONS if isinstance(error, kind))
             raise InvalidToken(reason) from None
-        check_kind(claims, header.get("typ"))
-        self._claims.check_audience(claims)
-        return self._claims.principal(claims, issuer)
+        return self._claims.accept(claims, issuer, header.get("typ"))
 
     def _read_unverified(self, token: str, header: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Read the issuer, the key ID and the algorithm, which choose a key; none of them is proven yet."""

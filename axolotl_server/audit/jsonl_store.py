@@ -7,14 +7,14 @@ import threading
 from collections.abc import Awaitable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from axolotl_core.policies.audit import AuditRecord, IAuditSink, timestamp
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.log_files import LogLock, check_regular, previous_segments, segment_path, sync_directory
-from axolotl_server.audit.records import encode_note, encode_record
+from axolotl_server.audit.records import encode_note, encode_record, without_surrogates
 from axolotl_server.audit.recovery import LogState, recover
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -75,22 +75,18 @@ class JsonlStore(IAuditSink):
     def close(self) -> None:
         try:
             with suppress(OSError):
-                self._write([self._note("close")])
+                self._write([encode_note("close")])
                 self.sync()
         finally:
             os.close(self._descriptor)
             self._lock.release()
-
-    def fileno(self) -> int:
-        """Return the descriptor of the current file."""
-        return self._descriptor
 
     def _resume(self) -> None:
         """Record what was found: repairs, and calls whose process died, which get an end."""
         state, self._has_partial_line = self._state, False
         if state.unfinished:
             _log.warning("%d audited calls were running when the last process died", len(state.unfinished))
-        bodies = [self._opening(), *(self._note("repair", **repair._asdict()) for repair in state.repairs)]
+        bodies = [self._opening(), *(encode_note("repair", **repair._asdict()) for repair in state.repairs)]
         unknown = {"event": "end", "outcome": "unknown", "reason": "the process ended before the call did"}
         for start in state.unfinished.values():
             fields = msgspec.structs.asdict(start) | unknown | {"time": timestamp()}
@@ -157,15 +153,9 @@ class JsonlStore(IAuditSink):
             sync_directory(self._path)
 
     def _opening(self) -> bytes:
-        return self._note(
-            "open",
-            algorithm=self._hashing.algorithm,
-            kept_from=self._state.kept_from,
-            unfinished=list(self._state.unfinished.values()),
-        )
-
-    def _note(self, event: str, **details: Any) -> bytes:
-        return encode_note(timestamp(), event, **details)
+        unfinished = [without_surrogates(msgspec.structs.asdict(one)) for one in self._state.unfinished.values()]
+        details = {"algorithm": self._hashing.algorithm, "kept_from": self._state.kept_from, "unfinished": unfinished}
+        return encode_note("open", **details)
 
     def __str__(self) -> str:
         return f"The audit log {self._path}"

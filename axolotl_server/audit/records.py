@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call
-from axolotl_core.policies.audit import AuditRecord
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.layers.audit import Describe
@@ -32,9 +32,9 @@ def encode_record(record: AuditRecord) -> bytes:
     return encoded if encoded.isascii() and _DELETE not in encoded else _UNSAFE.sub(_escape, encoded)
 
 
-def encode_note(time: str, event: str, **details: Any) -> bytes:
+def encode_note(event: str, **details: Any) -> bytes:
     """Encode a record about the log itself."""
-    return _UNSAFE.sub(_escape, _encode({"time": time, "event": event, **details}))
+    return _UNSAFE.sub(_escape, _encode({"time": timestamp(), "event": event, **details}))
 
 
 def _escape(found: re.Match[bytes]) -> bytes:

@@ -15,7 +15,6 @@ from axolotl_core.features.feature import Kind
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import RECORD_START, Chain, Hash, read_link
 from axolotl_server.audit.log_files import check_regular, previous_segments
-from axolotl_server.audit.records import without_surrogates
 
 
 class Start(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,8 +69,9 @@ class Unfinished(dict[str, Start]):
         elif line.call_id is None:
             return
         elif line.event == "start":
-            fields = {name: getattr(line, name) for name in Start.__struct_fields__}
-            self[line.call_id] = Start(**without_surrogates(fields))
+            self[line.call_id] = Start(
+                line.call_id, line.time, line.kind, line.name, line.subject, line.tenant, line.issuer
+            )
         elif line.event == "end":
             self.pop(line.call_id, None)
 

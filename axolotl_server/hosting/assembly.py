@@ -25,6 +25,7 @@ from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.layer_stack import layer_stack
 from axolotl_server.hosting.method_tables import make_eras, method_table
+from axolotl_server.hosting.role_mistakes import extension_failure
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.protocol.connection import IObserver
@@ -69,7 +70,10 @@ class ServerAssembly:
         """The extensions, each attached to this server."""
         found = (*self.roles.bundled, *self.roles.extensions)
         for one in found:
-            one.attach(self, None)
+            try:
+                one.attach(self, self.settings.extensions.get(one.section))
+            except Exception as error:
+                raise extension_failure(one.identifier, "attach", error) from error
         return found
 
     @cached_property

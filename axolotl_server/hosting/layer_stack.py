@@ -83,6 +83,7 @@ def _idempotency(assembly: "ServerAssembly") -> Layer:
         assembly.result_store,
         assembly.inflight.scope_closer.close,
         assembly.result_outages,
+        assembly.deadlines,
         on_store_failure=settings.on_store_failure,
     )
 

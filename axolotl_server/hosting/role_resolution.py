@@ -27,6 +27,7 @@ from axolotl_core.tools.tool import check_definition
 from axolotl_server.bundled import BUNDLED
 from axolotl_server.extension import Extension, FeatureSet, check_extension
 from axolotl_server.hosting.role_mistakes import (
+    extension_failure,
     misspelled_roles,
     provider_failure,
     roles_without_provider,
@@ -151,8 +152,8 @@ async def _with_features_of_extensions(roles: Roles, faults: list[str]) -> Roles
         try:
             for kind, sets in (await extension.features()).items():
                 added.setdefault(kind, []).extend(sets)
-        except ConfigurationError as error:
-            faults += error.findings
+        except Exception as error:
+            faults += extension_failure(extension.identifier, "features", error).findings
     return structs.replace(
         roles,
         toolsets=(*roles.toolsets, *added.pop("tools", ())),

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from axolotl_core.calls.caller import ICaller
 from axolotl_core.errors import ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
-from axolotl_server.layers.idempotency.shared_run import SharedCall
 
 if TYPE_CHECKING:
     from axolotl_server.audit.trail import AuditTrail
@@ -35,18 +35,11 @@ class _OpenCall(msgspec.Struct, eq=False):
     id: str
     describe: Describe
     trail: "AuditTrail"
-    running: "dict[Call, _OpenCall]"
+    running: "dict[ICaller, _OpenCall]"
     began: int
     facts: AuditRecord | None = None
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
-
-    async def start(self, call: Call) -> None:
-        """Record that the code is about to run."""
-        facts = self.describe(call)
-        if call is self.call:  # a shared run has another caller
-            self.facts = facts
-        await self.trail.write(replace(facts, time=timestamp(), call_id=self.id))
 
     async def end(self, ending: Ending) -> None:
         """Record the end, unless it was recorded when the call was abandoned."""
@@ -85,9 +78,8 @@ class _OpenCall(msgspec.Struct, eq=False):
 
     def _ended(self, call: Call, ending: Ending) -> AuditRecord:
         self.call = None
-        self.running.pop(call, None)
-        facts = self.facts or self.describe(call)
-        return _ended(facts, call, self.id, ending, self.began)
+        self.running.pop(call.caller, None)
+        return _ended(self.facts or self.describe(call), call, self.id, ending, self.began)
 
 
 def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
@@ -111,7 +103,8 @@ class AuditLayer(ILayer):
     def __init__(self, trail: "AuditTrail", describer: Callable[[FeatureSpec], Describe]) -> None:
         self.trail = trail
         self.describer = describer
-        self._running: dict[Call, _OpenCall] = {}
+        self._running: dict[ICaller, _OpenCall] = {}
+        """By caller, because a layer may run the code in a call of its own."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if spec.kind == "completion":
@@ -121,7 +114,8 @@ class AuditLayer(ILayer):
         async def recorded(call: Call) -> Any:
             await trail.admit()
             reference = call.reference = call.reference or token_hex(8)
-            open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
+            open_call = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
+            running[call.caller] = open_call
             call.when_abandoned(open_call.abandon)
             try:
                 output = await call_next(call)
@@ -144,10 +138,13 @@ class AuditLayer(ILayer):
         if spec.tool.annotations.destructive is False or spec.tool.annotations.read_only:
             return call_next
 
+        trail, running, describe = self.trail, self._running, self.describer(spec)
+
         async def announced(call: Call) -> Any:
-            open_call = self._running.get(_first(call))
+            facts, open_call = describe(call), running.get(call.caller)
             if open_call is not None:
-                await open_call.start(call)
+                open_call.facts = facts
+            await trail.write(replace(facts, time=timestamp(), call_id=call.reference))
             return await call_next(call)
 
         return announced
@@ -172,11 +169,6 @@ class AuditLayer(ILayer):
         return accepted
 
 
-def _first(call: Call) -> Call:
-    """Return the call that was recorded: for the run that several calls share, the one that started it."""
-    return call.first if isinstance(call, SharedCall) else call
-
-
 class TaskReference(NamedTuple):
     """What the records of a run have in common with the record of the call that was accepted."""
 
@@ -197,7 +189,7 @@ class RunAuditLayer(AuditLayer):
             describe = records.describer(spec)
 
             def described(call: Call) -> AuditRecord:
-                task = find_task(_first(call))
+                task = find_task(call)
                 return replace(describe(call), task=task.task, run=task.run)
 
             return described

@@ -25,7 +25,6 @@ class IAttached(Protocol):
 
     def detach(self, response: EventStream) -> None:
         """Stop writing to a connection that was closed."""
-        ...
 
 
 class SessionStream:

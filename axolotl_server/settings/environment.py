@@ -148,7 +148,7 @@ def _nearest(name: str, others: Iterable[str]) -> str | None:
     section, delimiter, rest = name.removeprefix(_PREFIX).partition(_DELIMITER)
     if delimiter:
         near = nearest(section, map(str.upper, SETTINGS.fields))
-        if near is not None:
+        if near is not None and near != section:
             return f"{_PREFIX}{near}{delimiter}{rest}"
     return nearest(name, [*others, *(f"{_PREFIX}{known}" for known in _names(SETTINGS))])
 

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from axolotl_core.features.attributes import similar
 from axolotl_server.settings.origins import FlatValues, Keys, Source, dotted, inside, origin_in, prefixes
-from axolotl_server.settings.settings_shape import SETTINGS
+from axolotl_server.settings.settings_shape import SETTINGS, Shape
 
 _MOST_ORIGINS: Final = 4
 _UNKNOWN: Final = "extra_forbidden"
@@ -65,7 +65,9 @@ _OLD_NAMES: Final = {
 ADVICE: Final = {name: advice for advice, names in _OLD_NAMES.items() for name in names.split()}
 
 
-def describe(mistakes: Iterable[ErrorDetails], combined: FlatValues, reported: Collection[Keys] = ()) -> list[str]:
+def describe(
+    mistakes: Iterable[ErrorDetails], combined: FlatValues, reported: Collection[Keys] = (), shape: Shape = SETTINGS
+) -> list[str]:
     """Write a finding for every mistake, except in settings that are already reported."""
     findings = []
     for mistake in mistakes:
@@ -75,23 +77,23 @@ def describe(mistakes: Iterable[ErrorDetails], combined: FlatValues, reported: C
         if keys not in reported:
             place = f"Setting {dotted(keys)}" if keys else "The settings"
             origins = _origins(keys, combined)
-            findings.append(f"{place}{_problem(keys, mistake)}" + (f" ({origins})" if origins else ""))
+            findings.append(f"{place}{_problem(keys, mistake, shape)}" + (f" ({origins})" if origins else ""))
     return findings
 
 
-def _problem(keys: Keys, mistake: ErrorDetails) -> str:
+def _problem(keys: Keys, mistake: ErrorDetails, shape: Shape) -> str:
     kind = mistake["type"]
     if kind == _UNKNOWN:
-        is_file = SETTINGS.at(*keys).secret is not None
-        return ": must be the path of a file" if is_file else " is unknown" + _hint(keys)
+        is_file = shape.at(*keys).secret is not None
+        return ": must be the path of a file" if is_file else " is unknown" + _hint(keys, shape)
     if kind in _NO_TABLE:
-        return ": must be a table" + _hint(keys)
+        return ": must be a table" + _hint(keys, shape)
     if kind in _NO_NUMBER and keys and str(keys[-1]).endswith("_seconds"):
         return f": {_how_to_write_seconds(mistake['input'])}"
     if kind == "path_type":  # its message has the name of a class, which differs between versions of Python
         return ": must be a path"
     name = "the name: " if keys != mistake["loc"] else ""
-    return f": {name}{mistake['msg'].removeprefix('Value error, ')}" + _hint(keys)
+    return f": {name}{mistake['msg'].removeprefix('Value error, ')}" + _hint(keys, shape)
 
 
 def _how_to_write_seconds(value: object) -> str:
@@ -104,9 +106,9 @@ def _how_to_write_seconds(value: object) -> str:
     return f"must be a number of seconds: write {float(number) * factor:.12g} instead of {value!r}"
 
 
-def _hint(keys: Keys) -> str:
+def _hint(keys: Keys, shape: Shape) -> str:
     """Say what replaces an old key, or suggest the nearest one, if there is none of that name."""
-    fields = SETTINGS.at(*keys[:-1]).fields
+    fields = shape.at(*keys[:-1]).fields
     last = str(keys[-1]) if keys else ""
     if not keys or not fields or last in fields:
         return ""

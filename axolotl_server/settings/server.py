@@ -1,6 +1,6 @@
 """All settings of a server, and the sections about the server itself."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -152,6 +152,8 @@ class ServerSettings(Section):
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
     telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings.model_construct)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings.model_construct)
+    extensions: dict[str, Any] = Field(default_factory=dict)
+    """The sections of extensions of your own, each by the name that the extension gives it."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], LOWER_CASE] = "info"
     """The lowest level that is logged."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.tool_rules import IResultStore
+from axolotl_server.layers.deadline import DeadlineTable
 
 if TYPE_CHECKING:
     from axolotl_server.execution.outage_log import OutageLog
@@ -30,16 +31,18 @@ class IdempotencyLayer(ILayer):
         store: IResultStore,
         close_scope: Callable[[Call], object],
         outages: "OutageLog",
+        deadlines: DeadlineTable,
         *,
         max_record_bytes: int = MAX_RECORD_BYTES,
         on_store_failure: Literal["open", "closed"] = "closed",
         store_timeout_seconds: float = STORE_TIMEOUT_SECONDS,
         poll_seconds: float = 0.05,
     ) -> None:
-        """Take the store of results, the function that closes the scope of a run, and the log of outages."""
+        """Take the store of results, the function that closes the scope of a run, and what a run needs else."""
         self._store = store
         self._close_scope = close_scope
         self._outages = outages
+        self._deadlines = deadlines
         self._max_record_bytes = max_record_bytes
         self._on_store_failure: Literal["open", "closed"] = on_store_failure
         self._store_timeout_seconds = store_timeout_seconds
@@ -67,4 +70,4 @@ class IdempotencyLayer(ILayer):
             timeout_seconds=self._store_timeout_seconds,
             poll_seconds=self._poll_seconds,
         )
-        return ResultPolicy(claim, self._close_scope, self._max_record_bytes)
+        return ResultPolicy(claim, self._close_scope, self._max_record_bytes, self._deadlines)

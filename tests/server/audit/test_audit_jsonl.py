@@ -47,13 +47,13 @@ def opened(path: Path) -> Iterator[Callable[..., JsonlStore]]:
 @contextmanager
 def full_disk(store: JsonlStore) -> Iterator[None]:
     """Let every write fail as on a full disk."""
-    saved = os.dup(store.fileno())
+    saved = os.dup(store._descriptor)
     full = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(full, store.fileno())
+    os.dup2(full, store._descriptor)
     try:
         yield
     finally:
-        os.dup2(saved, store.fileno())
+        os.dup2(saved, store._descriptor)
         os.close(saved)
         os.close(full)
 
@@ -344,7 +344,7 @@ def test_room_for_a_part_of_a_record(path: Path) -> None:
 
 def leave_behind(store: JsonlStore) -> None:
     """Release a log like a killed process."""
-    os.close(store.fileno())
+    os.close(store._descriptor)
     store._lock.release()
 
 

@@ -290,7 +290,23 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
             assert issuer.asked == []
 
 
-@pytest.mark.parametrize(("content", "problem"), [(None, "cannot be read"), ("[1]", "is not a JSON object")])
+async def test_only_safe_addresses_are_fetched() -> None:
+    """An address of another machine without https is refused before anything is sent."""
+    fetcher = HttpFetcher(5.0)
+    with pytest.raises(Unavailable, match="not an allowed address"):
+        await fetcher.get("http://192.0.2.1/keys")
+    await fetcher.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "cannot be read"),
+        ("[1]", "is not a JSON object"),
+        (" " * 256 * 1024 + "{}", "has more than 262144 bytes"),
+    ],
+    ids=["missing", "list", "too-large"],
+)
 async def test_a_file_without_keys(tmp_path: Path, content: str | None, problem: str) -> None:
     """The server does not start if the file cannot be read."""
     file = tmp_path / "keys.json"

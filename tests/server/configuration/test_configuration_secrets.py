@@ -311,6 +311,14 @@ def test_secret_urls(url: str, shown: str) -> None:
     assert {value.name: value.value for value in effective_values(loaded)}["redis.url"] == shown
 
 
+def test_of_tables_that_users_add_only_what_is_set_is_shown() -> None:
+    """The settings of a tool are those that are set, and those of a section all that exist."""
+    loaded = load_with_origins(flags={"tools": {"greet": {"queue_limit": 5}}}, environment={})
+    shown = {value.name for value in effective_values(loaded)}
+    assert {name for name in shown if name.startswith("tools.greet.")} == {"tools.greet.queue_limit"}
+    assert {"http.port", "tools.coerce_arguments", "toolsets"} <= shown
+
+
 @pytest.mark.parametrize(
     "said",
     [

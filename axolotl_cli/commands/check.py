@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
-from axolotl_cli.checking.findings import Finding, Severity
-from axolotl_cli.checking.trial_start import TrialStart
+from axolotl_cli.checking.trial_start import Finding, Severity, try_to_start
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
 from axolotl_cli.output import print_json
 from axolotl_cli.runtime import reserved_output, run
-from axolotl_cli.target import ChosenTarget, resolve_target
+from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, number, one_line
 from axolotl_cli.views.setting_values import unknown_variables_of
 
@@ -31,8 +30,10 @@ def check(
     Errors in the settings are reported before those of features. The exit code is 2 if there are errors.
     """
     chosen = resolve_target(target, toolset, files=files)
-    trial = _try_to_start(chosen)
-    findings = [*trial.findings, *_unknown_variables(chosen)]
+    with reserved_output():
+        start_logging("error")
+        trial = run(try_to_start(chosen))
+    findings = [*trial.findings, *(Finding(Severity.WARNING, text) for text in unknown_variables_of(chosen))]
     failed = any(strict or finding.severity == "error" for finding in findings)
     if as_json:
         described = [
@@ -42,18 +43,6 @@ def check(
     else:
         _print_text(chosen.name, findings, trial.counts)
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
-
-
-def _unknown_variables(target: ChosenTarget) -> list[Finding]:
-    return [Finding(Severity.WARNING, text) for text in unknown_variables_of(target)]
-
-
-def _try_to_start(target: ChosenTarget) -> TrialStart:
-    trial = TrialStart(target)
-    with reserved_output():
-        start_logging("error")
-        run(trial.run())
-    return trial
 
 
 def _print_text(target: str, findings: list[Finding], counts: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets
 from axolotl_cli.serving.task_worker import run_tasks
+from axolotl_cli.target import resolve_target
 
 
 def worker(
@@ -30,4 +31,4 @@ def worker(
     if concurrency is not None:
         flags["tasks"] = {"concurrency": concurrency}
     names = None if tools is None else frozenset(name.strip() for name in tools.split(",") if name.strip())
-    run_tasks(target, toolset, flags, files, tools=names, health=health)
+    run_tasks(resolve_target(target, toolset, flags, files), tools=names, health=health)

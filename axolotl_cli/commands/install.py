@@ -11,14 +11,7 @@ from axolotl_cli.clients.client import CLIENTS, ConfigPaths
 from axolotl_cli.clients.config_file import ClientFile, InvalidConfigFile
 from axolotl_cli.clients.entry import ClientEntry, EntryRequest, Launcher, entry_for, missing_variables
 from axolotl_cli.clients.registry_manifest import server_manifest
-from axolotl_cli.options import (
-    ClientName,
-    FileOptions,
-    Scope,
-    Target,
-    ToolSets,
-    Transport,
-)
+from axolotl_cli.options import ClientName, FileOptions, Scope, Target, ToolSets, Transport
 from axolotl_cli.output import print_json
 from axolotl_cli.runtime import load_server_settings
 from axolotl_cli.target import resolve_target

@@ -11,8 +11,7 @@ from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report as report_problem
-from axolotl_cli.views.tool_costs import BudgetReport, make_report, print_report
-from axolotl_server.host import ServerHost
+from axolotl_cli.views.tool_costs import make_report, print_report
 
 
 def budget(
@@ -32,11 +31,7 @@ def budget(
     The exit code is 1 if they cost more than --max-tokens.
     """
     chosen = resolve_target(target, toolset, files=files)
-
-    async def count(host: ServerHost) -> BudgetReport:
-        return await make_report(host, principal, max_tokens)
-
-    report = with_host(chosen, count)
+    report = with_host(chosen, lambda host: make_report(host, principal, max_tokens))
     if as_json:
         print_json(report)
     else:

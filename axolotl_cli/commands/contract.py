@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from axolotl_cli.contract.change_report import Comparison, compare, print_changes
+from axolotl_cli.contract.change_report import ContractReport, compare, print_changes
 from axolotl_cli.contract.sources import freeze_code, read_baseline
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
@@ -47,7 +47,6 @@ def freeze(
     """
     here = Path.cwd()
     chosen = resolve_target(target, toolset, files=files)
-
     path = Path(LOCK_FILE) if output is None else here / output
     lock = freeze_code(chosen)
     changed = _write(path, lock.text)
@@ -88,11 +87,10 @@ def diff(
     """
     here = Path.cwd()
     chosen = resolve_target(target, toolset, files=files)
-
     old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here, token_env)
-    comparison = compare(old.select(chosen.toolsets), freeze_code(chosen))
-    _print(comparison, as_json)
-    raise typer.Exit(comparison.code)
+    report = compare(old.select(chosen.toolsets), freeze_code(chosen))
+    _print(report, as_json)
+    raise typer.Exit(report.code)
 
 
 @contract.command("check")
@@ -118,22 +116,21 @@ def check(
     """
     here = Path.cwd()
     chosen = resolve_target(target, toolset, files=files)
-
     lock = read_baseline(LOCK_FILE, Path.cwd()).select(chosen.toolsets)
     old = lock if base is None else read_baseline(base, here, token_env).select(chosen.toolsets)
     code = freeze_code(chosen)
-    comparison = compare(old, code)._replace(is_stale=lock.lock.digest != code.digest)
-    _print(comparison, as_json)
-    if comparison.is_stale:
+    report = compare(old, code, is_stale=lock.lock.digest != code.digest)
+    _print(report, as_json)
+    if report.stale:
         report_problem(f"{LOCK_FILE} differs from the code: run axolotl contract freeze, and review what changes in it")
-    if comparison.is_stale or comparison.summary.undecided:
+    if report.stale or report.summary.undecided:
         raise typer.Exit(ExitCode.BREAKING)
-    is_accepted = allow_risky and comparison.code is ExitCode.RISKY
-    raise typer.Exit(ExitCode.DONE if is_accepted else comparison.code)
+    is_accepted = allow_risky and report.code is ExitCode.RISKY
+    raise typer.Exit(ExitCode.DONE if is_accepted else report.code)
 
 
-def _print(comparison: Comparison, as_json: bool) -> None:
+def _print(report: ContractReport, as_json: bool) -> None:
     if as_json:
-        print_json(comparison.report)
+        print_json(report)
     else:
-        print_changes(comparison)
+        print_changes(report)
