@@ -43,6 +43,12 @@ class FeatureMethod(ABC):
         Nothing else in the request is looked at, because the principal may not be allowed to know the feature.
         """
 
+    def target_of(self, request: Request) -> RequestTarget:
+        """Return the feature that a request names; it is located once for all who ask."""
+        if request.target is None:
+            request.target = self.locate(request)
+        return request.target
+
     async def not_found(self, request: Request) -> ProtocolError:
         """Make the error for a feature that does not exist; it suggests only names that the principal may know."""
         return MethodNotFound(f"Method not found: {request.head.method}")
@@ -63,7 +69,7 @@ class FeatureMethod(ABC):
 
     async def call(self, request: Request) -> bytes | None:
         """Run the feature that a request names; the result is None if the caller expects no answer."""
-        target = request.target or self.locate(request)
+        target = self.target_of(request)
         binding: Any = await self.checked(target, request) if target.needs_check else target.binding
         head, exchange = request.head, request.exchange
         task = current_task(exchange.loop)
