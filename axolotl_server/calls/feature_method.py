@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from axolotl_core.errors import InternalError, InvalidArguments, InvalidParams, MethodNotFound, ProtocolError, ToolError
-from axolotl_core.layers import Call
+from axolotl_core.layers import CallState
 from axolotl_core.protocol.result_keys import error_data
 from axolotl_server.calls.binding import Binding
 from axolotl_server.calls.running_call import RunningCall, RunningCalls
@@ -96,20 +96,18 @@ class FeatureMethod(ABC):
             try:
                 output = await binding.invoke(call)
             except BaseException as error:
-                if task.cancelling() > cancelling:
-                    await _withdraw_cancellation(call, task, cancelling)
+                if task.cancelling() > cancelling and call.state is CallState.RUNNING:
+                    await _withdraw_cancellation(task, cancelling)
                 return call.reply(error=error)
-            if task.cancelling() > cancelling:
-                await _withdraw_cancellation(call, task, cancelling)
+            if task.cancelling() > cancelling and call.state is CallState.RUNNING:
+                await _withdraw_cancellation(task, cancelling)
             return call.reply(output)
         finally:
             call.end()
 
 
-async def _withdraw_cancellation(call: Call, task: asyncio.Task[object], before: int) -> None:
+async def _withdraw_cancellation(task: asyncio.Task[object], before: int) -> None:
     """Withdraw a cancellation by the code of the call itself, so that the caller still gets its reply."""
-    if call.cancelled:
-        return  # the server has stopped the call
     while task.cancelling() > before:
         task.uncancel()
     with contextlib.suppress(asyncio.CancelledError):  # before Python 3.13, a withdrawn cancellation is still delivered
