@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-import msgspec
-
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.function_feature import FunctionFeature
 from axolotl_core.prompts import IPrompt
@@ -29,7 +27,7 @@ def scan(package: str, /, **dependencies: Any) -> tuple[ITool[Any, Any], ...]:
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan", (ITool,), dependencies).features_in(package))
+    return tuple(_scan("scan", package, dependencies, ITool))
 
 
 def scan_prompts(package: str, /, **dependencies: Any) -> tuple[IPrompt[Any], ...]:
@@ -38,7 +36,7 @@ def scan_prompts(package: str, /, **dependencies: Any) -> tuple[IPrompt[Any], ..
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan_prompts", (IPrompt,), dependencies).features_in(package))
+    return tuple(_scan("scan_prompts", package, dependencies, IPrompt))
 
 
 def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IResourceTemplate[Any], ...]:
@@ -47,7 +45,7 @@ def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IR
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan_resources", (IResource, IResourceTemplate), dependencies).features_in(package))
+    return tuple(_scan("scan_resources", package, dependencies, IResource, IResourceTemplate))
 
 
 def features_in(module: ModuleType, *kinds: type) -> Iterator[Any]:
@@ -72,31 +70,24 @@ def needed_arguments(kind: type) -> list[str]:
     ]
 
 
-class _Scan(msgspec.Struct, frozen=True):
-    name: str
-    kinds: tuple[type, ...]
-    dependencies: Mapping[str, Any]
+def _scan(name: str, package: str, dependencies: Mapping[str, Any], *kinds: type) -> Iterator[Any]:
+    """Find the features of a package; `name` is the function that its author has called."""
+    try:
+        root = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{package}.".startswith(f"{error.name}."):
+            raise
+        raise ConfigurationError(f"{name}({package!r}): module {error.name!r} does not exist") from error
+    below = pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}.")
+    for module in (root, *(importlib.import_module(entry.name) for entry in below)):
+        for found in features_in(module, *kinds):
+            yield _build(found, name, dependencies) if inspect.isclass(found) else found
 
-    def features_in(self, package: str) -> Iterator[Any]:
-        for module in self._modules(package):
-            for found in features_in(module, *self.kinds):
-                yield self._build(found) if inspect.isclass(found) else found
 
-    def _modules(self, package: str) -> Iterator[ModuleType]:
-        try:
-            root = importlib.import_module(package)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{package}.".startswith(f"{error.name}."):
-                raise
-            raise ConfigurationError(f"{self.name}({package!r}): module {error.name!r} does not exist") from error
-        yield root
-        for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
-            yield importlib.import_module(entry.name)
-
-    def _build(self, kind: type) -> Any:
-        missing = [name for name in needed_arguments(kind) if name not in self.dependencies]
-        if missing:
-            needs = ", ".join(f"{name}=…" for name in missing)
-            raise ConfigurationError(f"{kind.__module__}.{kind.__name__} needs {needs}: pass it to {self.name}(…)")
-        parameters = inspect.signature(kind).parameters
-        return kind(**{name: value for name, value in self.dependencies.items() if name in parameters})
+def _build(kind: type, name: str, dependencies: Mapping[str, Any]) -> Any:
+    missing = [argument for argument in needed_arguments(kind) if argument not in dependencies]
+    if missing:
+        needs = ", ".join(f"{argument}=…" for argument in missing)
+        raise ConfigurationError(f"{kind.__module__}.{kind.__name__} needs {needs}: pass it to {name}(…)")
+    parameters = inspect.signature(kind).parameters
+    return kind(**{argument: value for argument, value in dependencies.items() if argument in parameters})

@@ -217,7 +217,11 @@ class _Inlining:
             return own
         del own["$ref"]
         definition = self._schema(self._definitions[name])
-        if not isinstance(definition, dict) or _interact(own, definition):
+        if not isinstance(definition, dict) or (
+            # keywords next to a reference would change their meaning among those of the definition
+            own.keys() & definition.keys() - _ANNOTATIONS
+            or any(own.keys() & group and definition.keys() & group for group in _GROUPS)
+        ):
             return {**own, "allOf": [definition, *own.get("allOf", ())]}
         return {**definition, **own}
 
@@ -229,13 +233,6 @@ class _Inlining:
         if key == "discriminator" and isinstance(value, Mapping):
             return {name: child for name, child in value.items() if name != "mapping"}  # it refers to definitions
         return self._schema(value)
-
-
-def _interact(own: Mapping[str, Any], definition: Mapping[str, Any]) -> bool:
-    """Whether keywords next to a reference would change their meaning among those of the definition."""
-    if own.keys() & definition.keys() - _ANNOTATIONS:
-        return True
-    return any(own.keys() & group and definition.keys() & group for group in _GROUPS)
 
 
 def _definition_name(reference: Any) -> str | None:

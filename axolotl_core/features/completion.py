@@ -60,18 +60,6 @@ async def run_completer(completer: Completer, value: str, known: Mapping[str, st
     return await output if inspect.isawaitable(output) else output
 
 
-def check_completer(completer: Completer, argument: str, known: Sequence[str]) -> None:
-    """Check that a completer completes an argument that exists.
-
-    Raises:
-        ConfigurationError: if it does not.
-    """
-    if argument not in known:
-        name = getattr(completer, "__name__", repr(completer))
-        known_names = ", ".join(known) or "none"
-        raise ConfigurationError(f"{name} completes {argument!r}, which is not an argument; arguments: {known_names}")
-
-
 def bound_to(instance: object, completer: Completer) -> Completer:
     """Bind a completer that is a method to an object."""
     takes_self = next(iter(inspect.signature(completer).parameters), None) == "self"
@@ -143,7 +131,12 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
         """
 
         def decorate(completer: CompleterT) -> CompleterT:
-            check_completer(completer, argument, [one.public_name for one in self.signature.parameters])
+            known = [one.public_name for one in self.signature.parameters]
+            if argument not in known:
+                name, known_names = getattr(completer, "__name__", repr(completer)), ", ".join(known) or "none"
+                raise ConfigurationError(
+                    f"{name} completes {argument!r}, which is not an argument; arguments: {known_names}"
+                )
             self.completers[argument] = completer
             return completer
 

@@ -4,7 +4,6 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
-from types import FunctionType
 from typing import (
     Annotated,
     Any,
@@ -124,7 +123,8 @@ class IFeature(ABC):
         if plain or (written and cls._has_plain_code):
             cls._has_plain_code = bool(plain)
             execution, suspends = ("thread", False) if plain else ("loop", True)
-            if not _is_declared(cls):
+            owner = next(base for base in cls.__mro__ if "execution" in vars(base))
+            if owner is IFeature or "_derives_execution" in vars(owner):  # no author has set it
                 cls.execution, cls._derives_execution = execution, True  # type: ignore[assignment]
             cls.suspends = suspends
 
@@ -147,20 +147,16 @@ def check_parameters(cls: type, name: str) -> None:
     interfaces = [base for base in cls.__mro__ if issubclass(base, IFeature) and name in vars(base)]
     interface = vars(interfaces[-1])[name].__code__
     expected = interface.co_varnames[: interface.co_argcount]
-    if not _takes(method, len(expected)):
+    # A signature would evaluate the annotations.
+    code, defaults, named = method.__code__, method.__defaults__ or (), method.__kwdefaults__ or {}
+    at_most = len(expected) if code.co_flags & inspect.CO_VARARGS else code.co_argcount
+    required = code.co_argcount - len(defaults)
+    if not required <= len(expected) <= at_most or code.co_kwonlyargcount != len(named):
         keyword = "async def" if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method) else "def"
         raise DefinitionError(
             f"{cls.__name__}.{name}{place_of_code(method)} is called with {' and '.join(expected[1:])}, but has other "
             f"parameters: write {keyword} {name}({', '.join(expected)})"
         )
-
-
-def _takes(function: FunctionType, count: int) -> bool:
-    """Whether a function can be called with so many arguments. A signature would evaluate the annotations."""
-    code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
-    at_most = count if code.co_flags & inspect.CO_VARARGS else code.co_argcount
-    required = code.co_argcount - len(defaults)
-    return required <= count <= at_most and code.co_kwonlyargcount == len(named)
 
 
 def check_awaited(feature: IFeature, output: Any) -> Any:
@@ -207,12 +203,6 @@ def _awaitable(code: Callable[..., Any]) -> Callable[..., Any]:
         return code(*args, **kwargs)
 
     return run
-
-
-def _is_declared(cls: type) -> bool:
-    """Whether the author of a class or of one of its bases has set `execution`."""
-    owner = next(base for base in cls.__mro__ if "execution" in vars(base))
-    return owner is not IFeature and "_derives_execution" not in vars(owner)
 
 
 def check_kind(feature: Any, noun: str, remedy: str, *kinds: type) -> None:

@@ -208,7 +208,9 @@ class Signature(msgspec.Struct, frozen=True):
         context = tuple(one.name for one in found if Context in (hints[one.name], *get_args(hints[one.name])))
         description, described = _documentation(inspect.cleandoc(function.__doc__ or ""))
         parameters = tuple(
-            Parameter.of(one.name, hints[one.name], _default(one), described.get(one.name))
+            Parameter.of(
+                one.name, hints[one.name], ... if one.default is one.empty else one.default, described.get(one.name)
+            )
             for one in found
             if one.name not in context
         )
@@ -238,10 +240,6 @@ def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Ma
     else:
         return
     raise ConfigurationError(f"{function.__qualname__}({parameter.name}){caller_place()}: {problem}")
-
-
-def _default(parameter: inspect.Parameter) -> Any:
-    return ... if parameter.default is parameter.empty else parameter.default
 
 
 P = ParamSpec("P")

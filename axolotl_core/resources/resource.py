@@ -222,18 +222,11 @@ def screen(values: Mapping[str, str | Sequence[str]], unscreened: Collection[str
     letter. Percent-encoding does not hide any of this, and values encoded more than three times are rejected.
     """
     for name, value in values.items():
-        if name not in unscreened and any(map(_is_traversal, _paths_of(value))):
+        # the paths that code may build from it: a string, each item of a list, and the joined items
+        paths = [value] if isinstance(value, str) else [*value, "/".join(value)]
+        if name not in unscreened and any(map(_is_traversal, paths)):
             return name
     return None
-
-
-def _paths_of(value: str | Sequence[str]) -> Iterator[str]:
-    """Return the paths that code may build from a value: a string, each item of a list, and the joined items."""
-    if isinstance(value, str):
-        yield value
-    else:
-        yield from value
-        yield "/".join(value)
 
 
 def _is_traversal(text: str) -> bool:

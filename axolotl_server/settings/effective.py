@@ -1,7 +1,7 @@
 """Effective settings, each with its origin; secrets are masked."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -81,20 +81,16 @@ def masked(value: Any) -> Any:
 
 def _leaves(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
     """List the values in tables and in lists of tables; an empty one is a value itself."""
-    inner = list(_tables_and_values(value, is_item=any(isinstance(key, int) for key in keys)))
+    inner: list[tuple[str | int, Any]] = []
+    match value:
+        case BaseModel() if any(isinstance(key, int) for key in keys):
+            # Of a table in a list, only what is set, because the list is set as a whole.
+            inner = [(key, item) for key, item in value if key in value.model_fields_set]
+        case BaseModel() | Mapping():
+            inner = [*dict(value).items()]
+        case list() | tuple() if any(isinstance(item, BaseModel) for item in value):
+            inner = [*enumerate(value)]
     if not inner:
         yield keys, value
     for key, item in inner:
         yield from _leaves(item, (*keys, key))
-
-
-def _tables_and_values(value: Any, *, is_item: bool) -> Iterable[tuple[str | int, Any]]:
-    """List what a table contains; of a table in a list, only what is set, because the list is set as a whole."""
-    match value:
-        case BaseModel() if is_item:
-            return ((key, item) for key, item in value if key in value.model_fields_set)
-        case BaseModel() | Mapping():
-            return dict(value).items()
-        case list() | tuple() if any(isinstance(item, BaseModel) for item in value):
-            return enumerate(value)
-    return ()

@@ -106,18 +106,14 @@ def load_with_origins(
         sources.append(read_variables(file.env_file.variables, file.env_file.locate, findings))
     sources.append(read_variables(environment, partial(Origin, Source.ENVIRONMENT), findings))
     sources.append(flatten(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))))
-    folded = (_fold_tool_names(source) for source in sources)
+    folded = ({_fold_tool_name(keys): sourced for keys, sourced in source.items()} for source in sources)
     combined = combine(find_secret_files(source, SETTINGS, findings) for source in folded)
     return LoadedSettings(_validate(combined, findings, ServerSettings, SETTINGS), combined)
 
 
-def _fold_tool_names(source: FlatValues) -> FlatValues:
-    """Fold the case of tool names: environment variables have none, and all sources must name the same tool."""
-    folded: FlatValues = {}
-    for keys, sourced in source.items():
-        names = [str(key).casefold() for key in keys[1:2]] if keys[0] == "tools" else keys[1:2]
-        folded[keys[0], *names, *keys[2:]] = sourced
-    return folded
+def _fold_tool_name(keys: Keys) -> Keys:
+    """Fold the case of a tool name: environment variables have none, and all sources must name the same tool."""
+    return (keys[0], str(keys[1]).casefold(), *keys[2:]) if keys[0] == "tools" and len(keys) > 1 else keys
 
 
 def _validate(combined: FlatValues, findings: list[str], model: type[SectionT], shape: Shape) -> SectionT:
