@@ -51,11 +51,11 @@ class Guard:
             return method
         runs = row.method != _RUNS_NOTHING
         passed = None if authorization.is_async else authorization.passed
-        only_scopes, locate = authorization.only_scopes, feature_method.locate
+        only_scopes, target_of = authorization.only_scopes, feature_method.target_of
 
         def guarded(request: Request) -> Awaitable[bytes | None]:
             """Pass a request on at once if the rules of the settings allow it; anything else takes a coroutine."""
-            target = request.target = request.target or locate(request)
+            target = target_of(request)
             if target.binding is None:
                 return self._refuse_unknown(feature_method, request)
             spec = request.exchange.subject = subject_of(target.binding.spec)
