@@ -18,7 +18,7 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http.asgi import HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
+from axolotl_server.http.asgi import RETRY_AFTER, HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
 from axolotl_server.http.assembly import is_authenticated, make_app
 from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.origins import combine, nest
@@ -173,10 +173,13 @@ class MountedApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
         if app is None:
-            self._complain()
-            refusal = HttpRefusal(
-                503, "Service unavailable: the server has not started", headers=[(b"retry-after", b"1")]
-            )
+            if not self._has_complained:
+                self._has_complained = True
+                _log.error(
+                    "a request arrived before the server has started, and was refused with 503: an application does "
+                    "not start what is mounted in it. Pass lifespan=mcp.lifespan to it, or mcp.lifespan_with(its_own)"
+                )
+            refusal = HttpRefusal(503, "Service unavailable: the server has not started", headers=[RETRY_AFTER])
             await send_refusal(send, refusal)
             return
         _scope.set({**scope, "headers": list(scope["headers"])})  # the app removes the token from its own list
@@ -227,14 +230,6 @@ class MountedApp:
                 "clients look for %s, which this server does not serve while it is mounted: add "
                 "well_known_routes() to the application around it",
                 url,
-            )
-
-    def _complain(self) -> None:
-        if not self._has_complained:
-            self._has_complained = True
-            _log.error(
-                "a request arrived before the server has started, and was refused with 503: an application does not "
-                "start what is mounted in it. Pass lifespan=mcp.lifespan to it, or mcp.lifespan_with(its_own)"
             )
 
 

@@ -64,7 +64,7 @@ _log: Final = logging.getLogger("axolotl")
 
 
 class _Inbox:
-    """Splits the input into messages, until the stream ends or is closed."""
+    """Splits the input into messages."""
 
     def __init__(self, exchange: StreamExchange, splitter: LineSplitter, stop: StopSignal) -> None:
         self._loop = asyncio.get_running_loop()
@@ -72,6 +72,7 @@ class _Inbox:
         self._splitter = splitter
         self._stop = stop
         self.open = True
+        """False when the stream has ended, or its end is to be ignored."""
 
     def take(self, chunk: bytes) -> None:
         for line in self._splitter.feed(chunk):
@@ -85,10 +86,6 @@ class _Inbox:
                 self._exchange.receive(line)
             self._loop.call_soon(self._exchange.close_input)
             self._stop.set()
-
-    def close(self) -> None:
-        """Ignore the end of the stream from now on."""
-        self.open = False
 
 
 class _Outbox:
@@ -151,7 +148,7 @@ async def serve_stdio(
     if inbox.open:
         handler.inflight.refuse()
     await _drain(handler, exchange, drain_seconds, stop)
-    inbox.close()
+    inbox.open = False
     valve.close()
     handler.inflight.stop_all(CancelReason.SHUTDOWN)
     await exchange.close(0)
