@@ -101,9 +101,7 @@ def assert_nothing_runs(host: ServerHost) -> None:
 
 def stored_values() -> Operation[Any]:
     """Count the calls, questions, answers and steps that are stored."""
-    return (
-        yield Execute("select (select count(*) from kept) + (select count(*) from tasks where call is not null)")
-    )
+    return (yield Execute("select (select count(*) from kept) + (select count(*) from tasks where call is not null)"))
 
 
 def course(chance: random.Random, *ends: str) -> dict[str, Any]:
