@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,29 +14,6 @@ from typer.main import get_command, get_group
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import with_groups
 from axolotl_cli.text import report_findings
-
-_COMMANDS: Final = {
-    "new": "project.new:new",
-    "serve": "serve:serve",
-    "dev": "dev:dev",
-    "worker": "work:worker",
-    "tasks": "tasks:tasks",
-    "list": "list:list_features",
-    "call": "call:call",
-    "prompt": "call:prompt",
-    "read": "call:read",
-    "inspect": "list:inspect",
-    "check": "project.check:check",
-    "contract": "project.contract:contract",
-    "budget": "project.budget:budget",
-    "health": "health:health",
-    "install": "project.install:install",
-    "policy": "policy:policy",
-    "audit": "audit:audit",
-    "auth": "auth:auth",
-    "config": "config:config",
-}
-"""The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""
 
 _SUMMARIES: Final = {
     "new": "Create a project: tools, settings with profiles and access rules, tests, a Dockerfile and a CI file.",
@@ -59,7 +36,10 @@ _SUMMARIES: Final = {
     "auth": "Create API keys for clients, and find out why tokens are refused.",
     "config": "Show the effective settings and their schema.",
 }
-"""The first line of each command's own help, so that the help of all commands imports none of them."""
+"""All commands, in the order of the help, with the first line of their own help: so that imports none of them."""
+
+_PLACES: Final = {"list": "list:list_features", "prompt": "call:prompt", "read": "call:read", "inspect": "list:inspect"}
+"""The modules and functions of commands whose names are not those of a module and its function, or group."""
 
 
 class _WithoutTypes:
@@ -81,21 +61,19 @@ class _Group(_WithoutTypes, TyperGroup):
     """Suggests what to write instead of an unknown command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if not ctx.resilient_parsing and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"No such command '{args[0]}'. {self._suggestion(args[0])}")
-        return super().resolve_command(ctx, args)
-
-    def _suggestion(self, word: str) -> str:
-        """Name the nearest command, or one in a group, such as `policy explain` for `explain`."""
+        word, commands = args[0], self.commands
+        if ctx.resilient_parsing or word.startswith("-") or self.get_command(ctx, word) is not None:
+            return super().resolve_command(ctx, args)
         from axolotl_core.names import nearest
 
-        commands: Mapping[str, Any] = self.commands
+        # Name the nearest command, or one in a group, such as `policy explain` for `explain`.
         inner = {f"{name} {one}": one for name in commands for one in getattr(commands[name], "commands", ())}
         for close in (word if word in inner.values() else None, nearest(word, commands), nearest(word, inner.values())):
             if close is not None:
                 near = [close] if close in commands else [path for path, one in inner.items() if one == close]
-                return f"Did you mean {' or '.join(map(repr, near))}?"
-        return "axolotl -h lists all commands." if inner else f"The commands are {', '.join(commands)}."
+                ctx.fail(f"No such command '{word}'. Did you mean {' or '.join(map(repr, near))}?")
+        listed = "axolotl -h lists all commands" if inner else f"The commands are {', '.join(commands)}"
+        return ctx.fail(f"No such command '{word}'. {listed}.")
 
 
 class _CommandTable(Mapping[str, Any]):
@@ -110,7 +88,9 @@ class _CommandTable(Mapping[str, Any]):
         return self._built[name]
 
     def _build(self, name: str) -> Any:
-        module, _, attribute = _COMMANDS[name].partition(":")
+        if name not in _SUMMARIES:
+            raise KeyError(name)
+        module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
         found = getattr(import_module(f"axolotl_cli.commands.{module}"), attribute)
         if isinstance(found, typer.Typer):
             found.info.cls = _Group
@@ -124,10 +104,10 @@ class _CommandTable(Mapping[str, Any]):
         return get_command(single)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_COMMANDS)
+        return iter(_SUMMARIES)
 
     def __len__(self) -> int:
-        return len(_COMMANDS)
+        return len(_SUMMARIES)
 
 
 class _Commands(_Group):
@@ -176,9 +156,7 @@ app = typer.Typer(
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
-        from importlib.metadata import version
-
-        typer.echo(f"axolotl {version('axolotl-mcp')}")
+        typer.echo(f"axolotl {metadata.version('axolotl-mcp')}")
         raise typer.Exit
 
 

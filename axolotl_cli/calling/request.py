@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import typer
 
 from axolotl_cli.calling.dialogue import Dialogue
-from axolotl_cli.calling.running_server import RunningServer
+from axolotl_cli.calling.running_server import use_server
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import FileOptions, RemoteOptions
 from axolotl_cli.output import print_json
@@ -236,7 +236,7 @@ class Sender:
                     params["arguments"] = read_arguments(words, listed.get(params["name"], {}))
                 return await self._converse(client, method, params)
 
-            return RunningServer.of(self._remote).use(ask, answering)
+            return use_server(self._remote, ask, answering)
 
         async def work(host: ServerHost) -> Mapping[str, Any]:
             if words:

@@ -70,31 +70,33 @@ class AuthDiagnosis:
 
     async def findings(self) -> AsyncIterator[AuthFinding]:
         """Run all checks in their order; each depends only on what the ones before it have found."""
-        checks: dict[str, Callable[[], Awaitable[str | None]]] = {"settings": self._check_settings}
-        if self._settings.introspection_url is None:
-            for issuer in self._settings.issuers:
-                checks[f"metadata of {issuer}"] = lambda issuer=issuer: self._check_metadata(issuer)  # type: ignore[misc]
-                checks[f"keys of {issuer}"] = lambda issuer=issuer: self._check_keys(issuer)  # type: ignore[misc]
-        checks |= {
-            "token": self._check_token,
-            "server": self._check_server,
-            "registration": self._check_registration,
-            "policy": self._check_policy,
-        }
+        settings = self._settings
         try:
-            await make_verifier(self._settings).close()  # its library may be missing
+            await make_verifier(settings).close()  # its library may be missing
         except ConfigurationError as error:
             yield AuthFinding("settings", "problem", str(error), code=2)
             return
-        for name, check in checks.items():
-            try:
-                text = await check()
-                yield AuthFinding(name, "skipped" if text is None else "ok", text or _SKIPPED[name.partition(" ")[0]])
-            except _Problem as problem:
-                yield AuthFinding(name, "problem", problem.text, problem.setting, problem.code)
-            except Unavailable as error:
-                setting = "issuers" if name.startswith("metadata") else None
-                yield AuthFinding(name, "problem", str(error), setting, code=3)
+        yield await self._result("settings", self._check_settings())
+        for issuer in settings.issuers if settings.introspection_url is None else ():
+            yield await self._result(f"metadata of {issuer}", self._check_metadata(issuer))
+            yield await self._result(f"keys of {issuer}", self._check_keys(issuer))
+        yield await self._result("token", self._check_token())
+        yield await self._result("server", self._check_server())
+        yield await self._result("registration", self._check_registration())
+        if self._principal is None:
+            yield AuthFinding("policy", "skipped", _SKIPPED["policy"])
+        else:
+            yield await self._result("policy", self._offer(self._principal))
+
+    async def _result(self, name: str, check: Awaitable[str | None]) -> AuthFinding:
+        try:
+            text = await check
+        except _Problem as problem:
+            return AuthFinding(name, "problem", problem.text, problem.setting, problem.code)
+        except Unavailable as error:
+            setting = "issuers" if name.startswith("metadata") else None
+            return AuthFinding(name, "problem", str(error), setting, code=3)
+        return AuthFinding(name, "skipped" if text is None else "ok", text or _SKIPPED[name.partition(" ")[0]])
 
     async def _check_settings(self) -> str:
         settings = self._settings
@@ -161,8 +163,7 @@ class AuthDiagnosis:
             return None
         claims = claims_of(self._token)
         if self._settings.introspection_url is None:
-            for problem in _faults_of_claims(claims, self._settings):
-                raise problem
+            _check_claims(claims, self._settings)
         made = make_verifier(self._settings)
         try:
             if made.verifier is None:
@@ -212,9 +213,6 @@ class AuthDiagnosis:
             raise _Problem(f"{document} says that the resource is {published.get('resource')!r}", "resource")
         return f"401 with a challenge, metadata at {document}"
 
-    async def _check_policy(self) -> str | None:
-        return None if self._principal is None else await self._offer(self._principal)
-
     async def _check_registration(self) -> str | None:
         if not self._metadata:
             return None
@@ -239,15 +237,14 @@ def claims_of(token: str) -> dict[str, Any] | None:
         return None
 
 
-def _faults_of_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) -> Iterator[_Problem]:
+def _check_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) -> None:
     """Compare the claims with the settings: where the verifier says that something is wrong, this says what."""
     if claims is None:
-        yield _Problem(
+        raise _Problem(
             "the token is not a JWT: it is opaque, as those of Google are, or not a token at all. Set "
             "introspection_url if the issuer has one, or give the container the role token_verifier",
             "introspection_url",
         )
-        return
     issuer, now, skew = claims.get("iss"), time.time(), CLOCK_SKEW_SECONDS
     if issuer not in settings.issuers:
         near = next((one for one in settings.issuers if one.rstrip("/") == str(issuer).rstrip("/")), None)
@@ -256,22 +253,21 @@ def _faults_of_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) 
             hint = (
                 "; this is an Entra token of version 1: set requestedAccessTokenVersion to 2 in the manifest of the app"
             )
-        yield _Problem(f"iss is {issuer!r}, the settings accept {', '.join(settings.issuers)}{hint}", "issuers")
+        raise _Problem(f"iss is {issuer!r}, the settings accept {', '.join(settings.issuers)}{hint}", "issuers")
     expires, starts = claims.get("exp"), claims.get("nbf")
     if isinstance(expires, int | float) and expires + skew < now:
-        yield _Problem(f"the token expired {now - expires:.0f} seconds ago: get a new one, or compare the clocks")
+        raise _Problem(f"the token expired {now - expires:.0f} seconds ago: get a new one, or compare the clocks")
     if isinstance(starts, int | float) and starts - skew > now:
-        yield _Problem(f"the token is valid in {starts - now:.0f} seconds: compare the clocks")
+        raise _Problem(f"the token is valid in {starts - now:.0f} seconds: compare the clocks")
     audience = claims.get("aud")
     if audience is None:
         hint = ""
         if "client_id" in claims:
             hint = "; it has client_id only, as those of Cognito do: request the token for a resource"
-        yield _Problem(f"the token has no aud, so it could be for any server{hint}", "audiences")
-        return
+        raise _Problem(f"the token has no aud, so it could be for any server{hint}", "audiences")
     audiences = audience if isinstance(audience, list) else [audience]
     if {*map(canonical, map(str, audiences))}.isdisjoint(map(canonical, settings.accepted_audiences)):
-        yield _Problem(
+        raise _Problem(
             f"aud is {', '.join(map(str, audiences))}, the settings accept {', '.join(settings.accepted_audiences)}: "
             "request the token for this resource, or add the value to audiences",
             "audiences",

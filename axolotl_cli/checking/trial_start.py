@@ -79,8 +79,13 @@ async def try_to_start(target: ChosenTarget) -> Trial:
             counts = counts_in(host)
             findings += [*_advice(host), *await _findings_in_settings(host)]
             findings += (Finding(Severity.WARNING, mistake) for mistake in misspelled_roles(container))
-            with collecting():
-                _make_what_starts_later(host)
+            settings, tasks = host.loaded_settings.settings, host.extension(Tasks)
+            with collecting():  # what only some transports and the first task need; nothing is connected
+                _ = host.assembly.sealer
+                if settings.auth.is_used or host.roles.token_verifier is not None:
+                    make_gate(settings.auth, host.roles.token_verifier)
+                if settings.tasks.url is not None and (tasks is None or tasks.given is None):
+                    database_maker(settings)
             own = await resolve_settings(container)
             for name in target.file.profiles:  # a start validates the selected one only
                 with collecting():
@@ -88,24 +93,12 @@ async def try_to_start(target: ChosenTarget) -> Trial:
     return Trial(sorted(dict.fromkeys(findings), key=lambda finding: finding.severity), counts)
 
 
-def _make_what_starts_later(host: ServerHost) -> None:
-    """Make what only some transports and the first task need; nothing is connected."""
-    settings = host.loaded_settings.settings
-    _ = host.assembly.sealer
-    if settings.auth.is_used or host.roles.token_verifier is not None:
-        make_gate(settings.auth, host.roles.token_verifier)
-    if settings.tasks.url is not None:
-        tasks = host.extension(Tasks)
-        if tasks is None or tasks.given is None:
-            database_maker(settings)
-
-
 def _advice(host: ServerHost) -> Iterator[Finding]:
     """Suggest improvements of features."""
     features, stores_tasks = host.bindings(), host.loaded_settings.settings.tasks.url is not None
     for tool in features["tools"]:
         name = tool.spec.name
-        for problem in (*_problems_of_tool(tool.spec), *(_problems_of_stored_tasks(tool) if stores_tasks else ())):
+        for problem in _problems_of_tool(tool, stores_tasks=stores_tasks):
             yield Finding(Severity.WARNING, f"Tool {name!r} {problem}", tool=name)
     for spec in (one.spec for one in features["prompts"]):
         schema = spec.feature.arguments_schema
@@ -146,20 +139,8 @@ async def _findings_in_settings(host: ServerHost) -> list[Finding]:
     return [*findings, Finding(Severity.WARNING, problem)]
 
 
-def _problems_of_stored_tasks(binding: Binding[ToolSpec]) -> Iterator[str]:
-    """Find a tool whose tasks wait for approval in a worker, because they may not run again.
-
-    Whether the code of a tool asks cannot be known without running it.
-    """
-    tool, waits = binding.spec.tool, any(isinstance(layer, ApprovalLayer) for layer in binding.layers)
-    if waits and tool.task_support != "forbidden" and not may_restart(tool):
-        yield (
-            "occupies a slot of a worker while its task waits for approval, because it may not run again: set "
-            'task_restart to "resume" if it can'
-        )
-
-
-def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
+def _problems_of_tool(binding: Binding[ToolSpec], *, stores_tasks: bool) -> Iterator[str]:
+    spec, tool = binding.spec, binding.spec.tool
     if not _SAFE_NAME.fullmatch(spec.name):
         yield "has a name that some clients refuse: use 1 to 64 of these characters: A-Z a-z 0-9 _ . -"
     elif not _USUAL_NAME.fullmatch(spec.name):
@@ -173,8 +154,15 @@ def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
             "returns bytes, which are sent as text, so a call fails if they are not UTF-8: set "
             'ser_json_bytes="base64" in the model_config of their model, or return a content block'
         )
-    yield from retry_hazards(spec.tool, spec.limits.execution)
+    yield from retry_hazards(tool, spec.limits.execution)
     yield from _problems_of_execution(spec)
+    waits = any(isinstance(layer, ApprovalLayer) for layer in binding.layers)
+    # Whether the code of a tool asks, too, cannot be known without running it.
+    if stores_tasks and waits and tool.task_support != "forbidden" and not may_restart(tool):
+        yield (
+            "occupies a slot of a worker while its task waits for approval, because it may not run again: set "
+            'task_restart to "resume" if it can'
+        )
 
 
 def _problems_of_execution(spec: FeatureSpec) -> Iterator[str]:

@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +123,14 @@ def merge(content: bytes, entry: ClientEntry, *, force: bool = False) -> str | N
         )
         if not isinstance(document, dict):
             raise InvalidConfigFile("it is not a JSON object")
-        added = [_add_server(document, entry, force), *(_add_input(document, needed) for needed in entry.inputs)]
+        added = [_add_server(document, entry, force)]
+        for needed in entry.inputs:
+            inputs = document.setdefault("inputs", [])
+            if not isinstance(inputs, list):
+                raise InvalidConfigFile("inputs is not an array")
+            added.append(not any(isinstance(one, dict) and one.get("id") == needed["id"] for one in inputs))
+            if added[-1]:
+                inputs.append(dict(needed))
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         text.encode()
     except UnicodeError:
@@ -158,14 +164,4 @@ def _add_server(document: dict[str, Any], entry: ClientEntry, force: bool) -> bo
         )
     users = {key: value for key, value in old.items() if key not in _OWN_KEYS}
     servers[entry.name] = {**entry.server, **users}
-    return True
-
-
-def _add_input(document: dict[str, Any], needed: Mapping[str, Any]) -> bool:
-    inputs = document.setdefault("inputs", [])
-    if not isinstance(inputs, list):
-        raise InvalidConfigFile("inputs is not an array")
-    if any(isinstance(one, dict) and one.get("id") == needed["id"] for one in inputs):
-        return False
-    inputs.append(dict(needed))
     return True

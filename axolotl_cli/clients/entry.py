@@ -108,9 +108,12 @@ def over_stdio(
         if _VARIABLE.fullmatch(variable) is None:
             raise ConfigurationError("--env needs NAME=VALUE, or NAME for a value that is not written to the file")
         if separator and looks_secret(variable, value) and not with_secrets:
-            raise ConfigurationError(
-                f"The value of {variable} looks like a secret: {_alternative_to_secret(client, variable)}"
-            )
+            way = "asks for it" if client.asks else "takes it from its environment"
+            remedy = f"use --env {variable} without a value, so that {client.title} {way}"
+            option = "--with-secrets to write it"
+            if client.reference is None:
+                remedy, option = "let the server read it from a file (a setting that ends in _FILE)", "--with-secrets"
+            raise ConfigurationError(f"The value of {variable} looks like a secret: {remedy}, or add {option}")
         if not separator:
             value, asked = _reference(client, variable, name, secret=looks_secret(variable, "-"))
             inputs += asked
@@ -148,13 +151,6 @@ def _reference(client: KnownClient, variable: str, server: str, *, secret: bool)
     text = f"{variable} for {server}"
     asked = {"type": "promptString", "id": identifier, "description": text, "password": secret}
     return reference, [asked] if client.asks else []
-
-
-def _alternative_to_secret(client: KnownClient, name: str) -> str:
-    if client.reference is None:
-        return "let the server read it from a file (a setting that ends in _FILE), or add --with-secrets"
-    source = "asks for it" if client.asks else "takes it from its environment"
-    return f"use --env {name} without a value, so that {client.title} {source}, or add --with-secrets to write it"
 
 
 def missing_variables(variables: Sequence[str]) -> list[str]:
@@ -197,7 +193,8 @@ def entry_for(client: KnownClient, request: EntryRequest) -> ClientEntry:
     if not target.name:
         raise ConfigurationError("The server at this URL needs a name: use --name")
     settings = load_server_settings(target)
-    name = _suggested_name(settings.server.name) if request.name is None else _checked(request.name)
+    own_name = re.sub(r"[^A-Za-z0-9_-]+", "-", settings.server.name).strip("-")[:64]
+    name = (own_name or "axolotl") if request.name is None else _checked(request.name)
     if not request.is_http:
         return over_stdio(
             client,
@@ -219,11 +216,6 @@ def _checked(name: str) -> str:
     if _SERVER_NAME.fullmatch(name) is None:
         raise ConfigurationError(f"{name!r} is not a valid server name: use up to 64 letters, digits, - and _")
     return name
-
-
-def _suggested_name(name: str) -> str:
-    """Turn the name of a server into one that every client accepts."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "axolotl"
 
 
 def _arguments(target: ChosenTarget) -> list[str]:

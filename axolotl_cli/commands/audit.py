@@ -138,24 +138,24 @@ def _print_text(log: Path, report: VerificationReport) -> None:
     if report.fault is not None:
         kind, place, text = report.fault
         typer.echo(f"{typer.style(f'{kind:<11}', fg='red', bold=True)}{one_line(f'{place}: {text}')}")
-    for warning in _warnings(report):
+    warnings = []
+    if report.repairs:
+        warnings.append(f"{number(report.repairs, 'incomplete record')} cut off after a crash and kept next to the log")
+    if report.lost:
+        warnings.append(f"{number(report.lost, 'record')} could not be written")
+    if report.unclosed:
+        warnings.append(
+            "there is no closing record, and no process writes to the log: its process was killed, or records at the "
+            "end were removed"
+        )
+    warnings += [
+        f"{start.kind} {start.name} started at {start.time} and has no end (call {start.call_id})"
+        for start in report.unfinished
+    ]
+    for warning in warnings:
         typer.echo(f"{typer.style('warning    ', fg='yellow', bold=True)}{one_line(warning)}")
     if report.fault is None:
         typer.echo(f"{log}: {number(report.records, 'record')} verified")
         typer.echo(f"The last record is {report.last}:{report.head}")
     else:
         typer.echo(f"{log}: {number(report.records, 'record')} verified before it")
-
-
-def _warnings(report: VerificationReport) -> Iterator[str]:
-    if report.repairs:
-        yield f"{number(report.repairs, 'incomplete record')} cut off after a crash and kept next to the log"
-    if report.lost:
-        yield f"{number(report.lost, 'record')} could not be written"
-    if report.unclosed:
-        yield (
-            "there is no closing record, and no process writes to the log: its process was killed, or records at the "
-            "end were removed"
-        )
-    for start in report.unfinished:
-        yield f"{start.kind} {start.name} started at {start.time} and has no end (call {start.call_id})"

@@ -28,11 +28,6 @@ auth = typer.Typer(
 )
 
 
-@auth.callback()
-def start() -> None:
-    """Create API keys for clients, and find out why tokens are refused."""
-
-
 @auth.command("hash-key")
 def hash_key(
     name: Annotated[
@@ -89,7 +84,14 @@ def doctor(
         ]
         print_json({"findings": shown})
     else:
-        _print_findings(findings, verbose)
+        for finding, _ in findings[: None if verbose else _MAX_LINES]:
+            text = finding.text if finding.state != "problem" else "see below"
+            typer.echo(one_line(f"{finding.state:<8} {finding.check}: {text}"))
+        problems = [(finding, place) for finding, place in findings if finding.state == "problem"]
+        for finding, place in problems if verbose else problems[:1]:
+            typer.echo(one_line(f"{finding.check}: {finding.text}"))
+            if place:
+                typer.echo(f"setting: {place}")
     problem = next((finding for finding, _ in findings if finding.state == "problem"), None)
     raise typer.Exit(ExitCode.DONE if problem is None else problem.code)
 
@@ -120,14 +122,3 @@ async def _diagnose(url: str | None, token: str | None, host: ServerHost) -> lis
         place = f"{'.'.join(keys)} ({host.loaded_settings.origin_of(keys)})" if keys else ""
         described.append((finding, place))
     return described
-
-
-def _print_findings(findings: list[tuple[AuthFinding, str]], verbose: bool) -> None:
-    for finding, _ in findings[: None if verbose else _MAX_LINES]:
-        text = finding.text if finding.state != "problem" else "see below"
-        typer.echo(one_line(f"{finding.state:<8} {finding.check}: {text}"))
-    problems = [(finding, place) for finding, place in findings if finding.state == "problem"]
-    for finding, place in problems if verbose else problems[:1]:
-        typer.echo(one_line(f"{finding.check}: {finding.text}"))
-        if place:
-            typer.echo(f"setting: {place}")

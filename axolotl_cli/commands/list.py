@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import typer
 
-from axolotl_cli.calling.running_server import RunningServer
+from axolotl_cli.calling.running_server import use_server
 from axolotl_cli.options import AsJson, FileOptions, RemoteOptions, Target, ToolSets
 from axolotl_cli.output import print_json, seconds, show, table
 from axolotl_cli.principal import ActingPrincipal
@@ -36,7 +36,7 @@ def list_features(
     server.check(principal, _explicit(context, target))
 
     if server.url is not None:
-        offer = RunningServer.of(server).use(describe_server, within_seconds=_LISTING_SECONDS)["offer"]
+        offer = use_server(server, describe_server, within_seconds=_LISTING_SECONDS)["offer"]
     else:
         offer = with_host(resolve_target(target, toolset, files=files), partial(describe_for, principal))
     if as_json:
@@ -122,7 +122,7 @@ def inspect(
     """Show a server in full: identity, settings, and all features with schemas, layers and limits."""
     server.check(_explicit(context, target))
     if server.url is not None:
-        found = RunningServer.of(server).use(describe_server, within_seconds=_LISTING_SECONDS)
+        found = use_server(server, describe_server, within_seconds=_LISTING_SECONDS)
         report = {**found["description"], **found["offer"]}
     else:
         chosen = resolve_target(target, toolset, files=files)

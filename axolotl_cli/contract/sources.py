@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import typer
 
-from axolotl_cli.calling.running_server import RunningServer
+from axolotl_cli.calling.running_server import use_server
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import RemoteOptions
@@ -92,10 +92,9 @@ def _lock_of_server(url: str, token_variable: str | None) -> Lock:
             lists = {kind: [(one, None) for one in found] for kind, found in (await client.list_all()).items()}
         return make_lock(lists["tools"], lists["prompts"], [*lists["resources"], *lists["templates"]], lists["skills"])
 
-    server = RunningServer.of(RemoteOptions(url, token_variable))
     start_logging("warning")
     try:
-        return server.use(read)
+        return use_server(RemoteOptions(url, token_variable), read)
     except (RemoteError, TimeoutError) as error:
         reason = (
             f"it did not answer within {_SERVER_SECONDS:g} seconds" if isinstance(error, TimeoutError) else str(error)

@@ -282,8 +282,13 @@ class Supervisor:
                     return
                 before = slot.worker
                 self._put(slot, worker)
-                if before is not None:
-                    await self._retire(before)
+                if before is not None:  # it ends when its clients have moved; all new requests reach its successor
+                    before.retire()
+                    loop = asyncio.get_running_loop()
+                    killing = loop.call_later(before.shutdown_seconds + _MARGIN_SECONDS, before.kill)
+                    before.gone.add_done_callback(lambda _, killing=killing: killing.cancel())  # type: ignore[misc]
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(before.handed_over.wait(), _HAND_OVER_SECONDS)
         self._report_serving(began, is_reload=True)
 
     async def _wait_for_retiring(self) -> None:
@@ -299,16 +304,6 @@ class Supervisor:
                 retiring[0].terminate()
             ends = [worker.gone for worker in retiring]
             await self._wait_unless_interrupted(asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED))
-
-    async def _retire(self, worker: WorkerProcess) -> None:
-        """End a worker when its clients have moved; wait until its successor answers all new requests."""
-        worker.retire()
-        loop = asyncio.get_running_loop()
-        killing = loop.call_later(worker.shutdown_seconds + _MARGIN_SECONDS, worker.kill)
-        worker.gone.add_done_callback(lambda _: killing.cancel())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_HAND_OVER_SECONDS):
-                await worker.handed_over.wait()
 
     async def _end_all(self) -> None:
         """Wait until all workers have ended; kill those that take longer than they may."""

@@ -106,6 +106,7 @@ class WorkerProcess:
 
     def __init__(self, number: int, process: asyncio.subprocess.Process, end: socket.socket) -> None:
         self.number = number
+        self.pid = process.pid
         self.ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         """Done when it serves (True), or ended before it did (False)."""
         self.gone = asyncio.ensure_future(process.wait())
@@ -153,10 +154,6 @@ class WorkerProcess:
         worker = cls(number, process, ours)
         worker._channel.send(asdict(replace(order, number=number)))
         return worker
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def serves(self) -> bool:

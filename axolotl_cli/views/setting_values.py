@@ -48,12 +48,6 @@ def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], tot
     head.add_column(style="dim", no_wrap=True)
     for name, fact in facts.items():
         head.add_row(name, Text(one_line(fact)))
-    changed = sum(value.origin != DEFAULT for value in values)
-    summary = f"{number(total, 'setting')}, {changed} of them set"
-    show(head, "", *([_table(values, with_origin)] if values else []), "", summary)
-
-
-def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
     columns = ("Setting", "Value", "Origin") if with_origin else ("Setting", "Value")
     table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     table.columns[0].no_wrap = True
@@ -66,7 +60,9 @@ def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
             cells = [_name(value), Text(_text(value.value), style), Text(one_line(origin), style)]
             table.add_row(*cells[: len(columns)])
         table.add_section()
-    return table
+    changed = sum(value.origin != DEFAULT for value in values)
+    summary = f"{number(total, 'setting')}, {changed} of them set"
+    show(head, "", *([table] if values else []), "", summary)
 
 
 def _name(value: EffectiveValue) -> Text:

@@ -53,7 +53,8 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
     kinds = _KINDS if kind is None else (kind,)
     found = next(((one, binding) for one in kinds if (binding := _find(host, one, name)) is not None), None)
     if found is None:
-        known = (known for one in kinds for known in _names(host, one))
+        bindings = [binding for one in kinds for binding in _bindings(host, one)]
+        known = [name for one in bindings for name in (one.spec.name, one.spec.feature.name)]
         return f"There is no {kind or 'tool, prompt or resource'} {name!r}{did_you_mean(name, known)}"
     kind, binding = found
     spec: FeatureSpec = binding.spec
@@ -91,7 +92,3 @@ def _bindings(host: ServerHost, kind: str) -> list[Binding[Any]]:
     if kind in ("resource", "skill"):
         return [*host.assembly.resources.bindings(), *host.assembly.templates.bindings()]
     return [*(host.assembly.tools.bindings() if kind == "tool" else host.assembly.prompts.bindings())]
-
-
-def _names(host: ServerHost, kind: str) -> set[str]:
-    return {name for one in _bindings(host, kind) for name in (one.spec.name, one.spec.feature.name)}
