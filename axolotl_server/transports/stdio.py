@@ -84,7 +84,7 @@ class _Inbox:
             self.open = False
             for line in self._splitter.finish():
                 self._exchange.receive(line)
-            self._loop.call_soon(self._exchange.close_input)
+            self._loop.call_soon(self._exchange.connection().close_input)
             self._stop.set()
 
 
@@ -147,7 +147,14 @@ async def serve_stdio(
     await stop.wait()
     if inbox.open:
         handler.inflight.refuse()
-    await _drain(handler, exchange, drain_seconds, stop)
+    if handler.inflight and stop.source is not None:  # after a signal only: clients usually just close the input
+        _log.info(
+            "stopping, requested by %s; running calls: %d, which get at most %g seconds",
+            stop.source,
+            len(handler.inflight),
+            drain_seconds,
+        )
+    await stop.run_unless_urgent(exchange.drain(drain_seconds))
     inbox.open = False
     valve.close()
     handler.inflight.stop_all(CancelReason.SHUTDOWN)
@@ -155,16 +162,6 @@ async def serve_stdio(
     outbox.hold(False)
     outbox.flush()
     await stop.run_unless_urgent(writer.close(), otherwise=lambda: _close_urgently(writer))
-
-
-async def _drain(handler: DefaultHandler, exchange: StreamExchange, seconds: float, stop: StopSignal) -> None:
-    """Let running calls finish. Log it after a signal only: clients usually just close the input."""
-    if handler.inflight and stop.source is not None:
-        running = len(handler.inflight)
-        _log.info(
-            "stopping, requested by %s; running calls: %d, which get at most %g seconds", stop.source, running, seconds
-        )
-    await stop.run_unless_urgent(exchange.drain(seconds))
 
 
 async def _close_urgently(writer: IWriter) -> None:
