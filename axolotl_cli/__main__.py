@@ -10,15 +10,11 @@ def main() -> None:
     from axolotl_cli.app import app
     from axolotl_cli.exit import run_and_exit
 
-    _escape_unencodable_output()
-    run_and_exit(app)
-
-
-def _escape_unencodable_output() -> None:
-    """Escape characters that the encoding of stdout does not have, as Python does on stderr."""
     if isinstance(sys.stdout, TextIOWrapper):
         with suppress(OSError):  # of a stream that only looks seekable, such as some sockets
+            # Escape characters that the encoding does not have, as Python does on stderr.
             sys.stdout.reconfigure(errors="backslashreplace")
+    run_and_exit(app)
 
 
 if __name__ == "__main__":  # tool processes import this module too

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from importlib import import_module
+from contextlib import contextmanager
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,28 +15,31 @@ from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import with_groups
 from axolotl_cli.text import report_findings
 
-_COMMANDS: Final = {
-    "new": "project.new:new",
-    "serve": "serve:serve",
-    "dev": "dev:dev",
-    "worker": "work:worker",
-    "tasks": "tasks:tasks",
-    "list": "list:list_features",
-    "call": "call:call",
-    "prompt": "call:prompt",
-    "read": "call:read",
-    "inspect": "list:inspect",
-    "check": "project.check:check",
-    "contract": "project.contract:contract",
-    "budget": "project.budget:budget",
-    "health": "health:health",
-    "install": "project.install:install",
-    "policy": "policy:policy",
-    "audit": "audit:audit",
-    "auth": "auth:auth",
-    "config": "config:config",
+_SUMMARIES: Final = {
+    "new": "Create a project: tools, settings with profiles and access rules, tests, a Dockerfile and a CI file.",
+    "serve": "Serve the tools, prompts and resources of a container.",
+    "dev": "Serve on this machine with hot reload, a line for each call, and a console at /console.",
+    "worker": "Run the stored tasks of a container until a signal stops it.",
+    "tasks": "Prepare the store of tasks; list, show and cancel tasks.",
+    "list": "List the tools, prompts, resources and skills of a container or a running server.",
+    "call": "Call a tool and print its result.",
+    "prompt": "Render a prompt and print its messages.",
+    "read": "Read a resource and print its content.",
+    "inspect": "Show a server in full: identity, settings, and all features with schemas, layers and limits.",
+    "check": "Start and stop the server, and report errors or possible improvements.",
+    "contract": "Freeze what callers rely on, and find changes that break them.",
+    "budget": "Show what the tools cost a model: bytes and tokens of names, descriptions and input schemas.",
+    "health": "Check whether a running server is ready.",
+    "install": "Add a server to the configuration of an MCP client; by default, only print the entry.",
+    "policy": "Explain authorization decisions.",
+    "audit": "Verify the audit log.",
+    "auth": "Create API keys for clients, and find out why tokens are refused.",
+    "config": "Show the effective settings and their schema.",
 }
-"""The module of each command below `axolotl_cli.commands`, and its function or group, in the order of the help."""
+"""All commands, in the order of the help, with the first line of their own help: so that imports none of them."""
+
+_PLACES: Final = {"list": "list:list_features", "prompt": "call:prompt", "read": "call:read", "inspect": "list:inspect"}
+"""The modules and functions of commands whose names are not those of a module and its function, or group."""
 
 
 class _WithoutTypes:
@@ -50,28 +54,26 @@ class _WithoutTypes:
 
 
 class _Command(_WithoutTypes, TyperCommand):
-    """A command with the help of all commands."""
+    """One command."""
 
 
 class _Group(_WithoutTypes, TyperGroup):
     """Suggests what to write instead of an unknown command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if not ctx.resilient_parsing and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"No such command '{args[0]}'. {self._suggestion(args[0])}")
-        return super().resolve_command(ctx, args)
-
-    def _suggestion(self, word: str) -> str:
-        """Name the nearest command, or one in a group, such as `policy explain` for `explain`."""
+        word, commands = args[0], self.commands
+        if ctx.resilient_parsing or word.startswith("-") or self.get_command(ctx, word) is not None:
+            return super().resolve_command(ctx, args)
         from axolotl_core.names import nearest
 
-        commands: Mapping[str, Any] = self.commands
+        # Name the nearest command, or one in a group, such as `policy explain` for `explain`.
         inner = {f"{name} {one}": one for name in commands for one in getattr(commands[name], "commands", ())}
         for close in (word if word in inner.values() else None, nearest(word, commands), nearest(word, inner.values())):
             if close is not None:
                 near = [close] if close in commands else [path for path, one in inner.items() if one == close]
-                return f"Did you mean {' or '.join(map(repr, near))}?"
-        return "axolotl -h lists all commands." if inner else f"The commands are {', '.join(commands)}."
+                ctx.fail(f"No such command '{word}'. Did you mean {' or '.join(map(repr, near))}?")
+        listed = "axolotl -h lists all commands" if inner else f"The commands are {', '.join(commands)}"
+        return ctx.fail(f"No such command '{word}'. {listed}.")
 
 
 class _CommandTable(Mapping[str, Any]):
@@ -86,7 +88,9 @@ class _CommandTable(Mapping[str, Any]):
         return self._built[name]
 
     def _build(self, name: str) -> Any:
-        module, _, attribute = _COMMANDS[name].partition(":")
+        if name not in _SUMMARIES:
+            raise KeyError(name)
+        module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
         found = getattr(import_module(f"axolotl_cli.commands.{module}"), attribute)
         if isinstance(found, typer.Typer):
             found.info.cls = _Group
@@ -100,10 +104,10 @@ class _CommandTable(Mapping[str, Any]):
         return get_command(single)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_COMMANDS)
+        return iter(_SUMMARIES)
 
     def __len__(self) -> int:
-        return len(_COMMANDS)
+        return len(_SUMMARIES)
 
 
 class _Commands(_Group):
@@ -112,6 +116,24 @@ class _Commands(_Group):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = _CommandTable()
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        with self._summarized():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        with self._summarized():
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _summarized(self) -> Iterator[None]:
+        """Have commands without their modules, to list them."""
+        table = self.commands
+        self.commands = {name: TyperCommand(name, help=text) for name, text in _SUMMARIES.items()}
+        try:
+            yield
+        finally:
+            self.commands = table
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -134,9 +156,7 @@ app = typer.Typer(
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
-        from importlib.metadata import version
-
-        typer.echo(f"axolotl {version('axolotl-mcp')}")
+        typer.echo(f"axolotl {metadata.version('axolotl-mcp')}")
         raise typer.Exit
 
 

@@ -72,7 +72,11 @@ def run_and_exit(main: Callable[[], object]) -> None:
 
 def _exit_if_stuck(code: int | str | None) -> None:
     """End the process at once if something is stuck; Python itself would wait forever."""
-    stuck = _stuck_threads()
+    deadline = time.monotonic() + (0.0 if _has_stuck_tasks.is_set() else grace_seconds())
+    others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    for thread in others:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    stuck = [thread for thread in others if thread.is_alive()]
     if stuck or _has_stuck_tasks.is_set():
         names = ", ".join(thread.name for thread in stuck) or "tasks of the event loop"
         logging.getLogger("axolotl").warning("exiting although these did not end: %s", names)
@@ -86,41 +90,33 @@ def start_exit_timer() -> Callable[[float], None]:
     It may be called in a signal handler, and again to shorten the time.
     """
     timeouts: SimpleQueue[float] = SimpleQueue()  # its put is reentrant, which a lock is not
-    threading.Thread(target=_exit_in_time, args=(timeouts,), name="axolotl-exit", daemon=True).start()
+
+    def exit_in_time() -> None:
+        seconds = timeouts.get()
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                timeout = timeouts.get(timeout=left)
+            except Empty:
+                break
+            candidates = (seconds, deadline), (timeout, time.monotonic() + timeout)
+            seconds, deadline = min(candidates, key=lambda candidate: candidate[1])
+        exit_with_stack(seconds)
+
+    threading.Thread(target=exit_in_time, name="axolotl-exit", daemon=True).start()
     return timeouts.put
-
-
-def _exit_in_time(timeouts: SimpleQueue[float]) -> None:
-    seconds = timeouts.get()
-    deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
-        try:
-            timeout = timeouts.get(timeout=left)
-        except Empty:
-            break
-        candidates = (seconds, deadline), (timeout, time.monotonic() + timeout)
-        seconds, deadline = min(candidates, key=lambda candidate: candidate[1])
-    exit_with_stack(seconds)
 
 
 def exit_with_stack(seconds: float) -> None:
     """End the process, whose server did not stop within some seconds, and log where it is stuck."""
-    reporting = threading.Thread(target=_log_stack, args=(seconds,), daemon=True)
+
+    def log_stack() -> None:
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)"
+        text = "the server did not stop within %g seconds: exiting; its main thread is here:\n%s"
+        logging.getLogger("axolotl").critical(text, seconds, stack)
+
+    reporting = threading.Thread(target=log_stack, daemon=True)
     reporting.start()
     reporting.join(_REPORT_SECONDS)  # nobody may read the log, or the main thread may be stuck in it
     os._exit(_STUCK)
-
-
-def _log_stack(seconds: float) -> None:
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)"
-    log = logging.getLogger("axolotl")
-    log.critical("the server did not stop within %g seconds: exiting; its main thread is here:\n%s", seconds, stack)
-
-
-def _stuck_threads() -> list[threading.Thread]:
-    deadline = time.monotonic() + (0.0 if _has_stuck_tasks.is_set() else grace_seconds())
-    others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
-    for thread in others:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return [thread for thread in others if thread.is_alive()]

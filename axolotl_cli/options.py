@@ -40,8 +40,8 @@ Target = Annotated[
     typer.Argument(
         metavar="TARGET",
         envvar="AXOLOTL_TARGET",
-        help="The container: pkg.module:Container or path/file.py:Container. Without it, or with -, the target in the "
-        "settings file.",
+        help="The container: pkg.module:Container or path/file.py:Container, or a module with tools. Without it, or "
+        "with -, the target in the settings file.",
     ),
 ]
 

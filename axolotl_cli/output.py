@@ -82,8 +82,27 @@ def text_of(block: Mapping[str, Any]) -> str:
     return f"[{' '.join(part for part in (block['type'], kind, place) if part)}]"
 
 
-def print_contents(contents: Sequence[Mapping[str, Any]]) -> None:
+def print_result(result: Mapping[str, Any]) -> None:
+    """Print the result of a tool: its value as JSON, otherwise its content."""
+    if "structuredContent" in result and not result.get("isError"):
+        print_json(result["structuredContent"])
+    else:
+        for block in result["content"]:
+            print_text(text_of(block), err=result.get("isError", False))
+
+
+def print_messages(result: Mapping[str, Any]) -> None:
+    """Print the messages of a prompt."""
+    messages = result["messages"]
+    for message in messages:
+        if len(messages) > 1:
+            typer.secho(f"[{one_line(message['role'])}]", bold=True)
+        print_text(text_of(message["content"]))
+
+
+def print_contents(result: Mapping[str, Any]) -> None:
     """Print the contents of a resource unchanged; on a terminal, end text with a line break and omit binary data."""
+    contents = result["contents"]
     for following, content in zip(reversed(range(len(contents))), contents, strict=True):
         if "text" in content:
             text = escape_controls(str(content["text"])) if sys.stdout.isatty() else str(content["text"])

@@ -1,5 +1,6 @@
 """The principal that a command acts as."""
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -15,30 +16,20 @@ def read_principal(text: str) -> "Principal":
     from axolotl_core.protocol.identity import Principal
     from axolotl_server.settings.policies import PrincipalSettings
 
-    fields = _fields(text)
+    fields: dict[str, Any] = {"subject": text}
+    if text.lstrip().startswith("{"):
+        try:
+            fields = json.loads(text)
+        except ValueError as error:
+            raise typer.BadParameter(f"this is not JSON: {error}", param_hint="--as") from None
     claims = fields.pop("claims", {})
     try:
         one = PrincipalSettings.model_validate(fields).principal
     except ValidationError as error:
-        raise typer.BadParameter("; ".join(_finding(one) for one in error.errors()), param_hint="--as") from None
+        places = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+        text = "; ".join(f"{place}: {problem}" if place else problem for place, problem in places)
+        raise typer.BadParameter(text, param_hint="--as") from None
     return Principal(one.subject, one.tenant, one.scopes, one.roles, claims)
-
-
-def _fields(text: str) -> dict[str, Any]:
-    import json
-
-    if not text.lstrip().startswith("{"):
-        return {"subject": text}
-    try:
-        fields: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"this is not JSON: {error}", param_hint="--as") from None
-    return fields
-
-
-def _finding(finding: Any) -> str:
-    place = ".".join(map(str, finding["loc"]))
-    return f"{place}: {finding['msg']}" if place else str(finding["msg"])
 
 
 ActingPrincipal: TypeAlias = Annotated[

@@ -37,16 +37,11 @@ _HURRIED_SECONDS: Final = 2.0
 def reserved_output() -> Iterator[None]:
     """Send everything that other code prints, from Python, C or a child process, to stderr."""
     sys.stdout.flush()
-    with _redirected_descriptor(), contextlib.redirect_stdout(sys.stderr):
-        yield
-
-
-@contextlib.contextmanager
-def _redirected_descriptor() -> Iterator[None]:
     stdout = os.dup(1)
     os.dup2(2, 1)
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     finally:
         os.dup2(stdout, 1)
         os.close(stdout)
@@ -55,7 +50,13 @@ def _redirected_descriptor() -> Iterator[None]:
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine, on uvloop if it is installed, without waiting for stuck threads or tasks afterwards."""
     threads = ThreadPoolExecutor(thread_name_prefix="axolotl-worker")
-    runner = asyncio.Runner(loop_factory=_loop_factory())
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    if sys.platform != "win32":
+        with contextlib.suppress(ImportError):
+            import uvloop
+
+            loop_factory = uvloop.new_event_loop
+    runner = asyncio.Runner(loop_factory=loop_factory)
     loop = runner.get_loop()
     loop.set_default_executor(threads)
     try:
@@ -77,14 +78,11 @@ def _run_to_end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
             return loop.run_until_complete(task)
         except BaseException as error:
             # A signal raises KeyboardInterrupt only as long as Python itself handles it.
-            interrupted = isinstance(error, KeyboardInterrupt) and _python_handles_interrupts()
+            is_handled_by_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            interrupted = isinstance(error, KeyboardInterrupt) and is_handled_by_python
             if task.done() or loop.is_closed() or interrupted:
                 raise
             _log.error("a task or callback in the background tried to end the server, which goes on", exc_info=error)
-
-
-def _python_handles_interrupts() -> bool:
-    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 async def _cancel_tasks() -> bool:
@@ -95,16 +93,6 @@ async def _cancel_tasks() -> bool:
     if others:
         await asyncio.wait(others, timeout=grace_seconds())
     return all(task.done() for task in others)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if sys.platform == "win32":
-        return None
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 @asynccontextmanager
@@ -163,17 +151,17 @@ def with_host(
     Work that calls features must not be audited: the audit logs belong to the server in production, which may be
     running.
     """
+
+    async def run_work(host: ServerHost) -> T:
+        async with host:
+            set_log_level(host.settings.log_level)
+            if host.watchdog is not None:
+                host.watchdog.stop()  # there is only one call, so blocking code delays no other
+            return await work(host)
+
     with reserved_output():
         start_logging(target.log_level, user_code_only=user_code_only)
-        return run(_with_host(target.load(without_stored_tasks, is_audited=is_audited), work))
-
-
-async def _with_host(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:
-    async with host:
-        set_log_level(host.settings.log_level)
-        if host.watchdog is not None:
-            host.watchdog.stop()  # there is only one call, so blocking code delays no other
-        return await work(host)
+        return run(run_work(target.load(without_stored_tasks, is_audited=is_audited)))
 
 
 def load_server_settings(target: ChosenTarget) -> ServerSettings:

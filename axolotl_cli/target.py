@@ -1,27 +1,37 @@
 """The target of a command: a container and its settings."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import typer
+from dependency_injector import containers
 
 from axolotl_cli.options import FileOptions
+from axolotl_cli.text import one_line, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
-from axolotl_server.hosting.container_loading import load_container
-from axolotl_server.settings.environment import EnvFile, read_env_file
+from axolotl_server.hosting.container_loading import import_path, load_container
+from axolotl_server.settings.environment import read_env_file
 from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file
 
 STARTER: Final = "axolotl_examples.starter:Container"
 """The container with example tools."""
+_WITHOUT_CONTAINER: Final = (
+    "has no container. A container passes tools what they need, and has settings and other roles: write class "
+    "Container(containers.DeclarativeContainer) with tools = providers.List(providers.Singleton(MyTool))"
+)
 _DEFAULT: Final = "-"
 _DEV_PROFILE: Final = "dev"
 _NOT_IN_DEV: Final = ("auth", "telemetry", "log")
 """Sections that are meant for production, unless the profile of the development server has them too."""
+
+_log: Final = logging.getLogger("axolotl")
 
 
 class ChosenTarget(msgspec.Struct, frozen=True):
@@ -38,11 +48,9 @@ class ChosenTarget(msgspec.Struct, frozen=True):
     """The files and the profile on the command line, with absolute paths."""
 
     @property
-    def files_as_text(self) -> dict[str, str | None]:
+    def files_as_text(self) -> list[str | None]:
         """The files and the profile as JSON, for another process."""
-        files = self.files
-        paths = {"env_file": files.env_file, "settings": files.settings}
-        return {**{name: None if path is None else str(path) for name, path in paths.items()}, "profile": files.profile}
+        return [None if one is None else str(one) for one in self.files]
 
     @property
     def settings(self) -> ServerSettings:
@@ -55,15 +63,30 @@ class ChosenTarget(msgspec.Struct, frozen=True):
         return self.settings.log_level
 
     def load(
-        self, adapt: Callable[[ServerSettings], ServerSettings] | None = None, *, is_audited: bool = True
+        self,
+        adapt: Callable[[ServerSettings], ServerSettings] | None = None,
+        *,
+        is_audited: bool = True,
+        is_first: bool = True,
+        container: containers.Container | None = None,
     ) -> ServerHost:
-        """Import the container and prepare a server; `adapt` changes its settings last."""
-        container = load_container(self.name)
+        """Import the container, unless it is given, and prepare a server; `adapt` changes its settings last."""
+        container = self.load_container(is_first=is_first) if container is None else container
         host = ServerHost(
             container, flags=self.flags, file=self.file, toolsets=self.toolsets, adapt=adapt, is_audited=is_audited
         )
         host.target = self.name
         return host
+
+    def load_container(self, *, is_first: bool = True) -> containers.Container:
+        """Import the container; unless another process has done so before, say what a module without one lacks."""
+        container = load_container(self.name)
+        if is_first and not import_path(self.name).attribute:
+            if self.settings.log.format == "json":
+                _log.info("%s %s", self.name, _WITHOUT_CONTAINER)
+            else:
+                print_status(typer.style(one_line(f"{self.name} {_WITHOUT_CONTAINER}"), dim=True))
+        return container
 
 
 def resolve_target(
@@ -87,21 +110,33 @@ def resolve_target(
     if settings.path is not None and settings.path.parent != Path.cwd():
         named = _seen_from(settings.path.parent, named)
         os.chdir(settings.path.parent)
-    env_file = _find_env_file(files.env_file)
+    env_path = files.env_file or (Path(".env").absolute() if Path(".env").is_file() else None)
+    env_file = None if env_path in (None, Path(os.devnull)) else read_env_file(env_path)
     variables = env_file.variables if env_file is not None else {}
     files = files._replace(profile=files.profile or variables.get("AXOLOTL_PROFILE") or None)
-    file = msgspec.structs.replace(_select_profile(settings, files.profile, is_dev=is_dev), env_file=env_file)
+    usual = _DEV_PROFILE if is_dev and _DEV_PROFILE in settings.profiles else None
+    file = settings.select(files.profile or usual)
+    if is_dev:  # development needs no tokens and exports nothing unless its profile says so
+        file = file.without(*_NOT_IN_DEV)
+    file = msgspec.structs.replace(file, env_file=env_file)
     candidates = (named, variables.get("AXOLOTL_TARGET"), file.target)
     name = next((one for one in candidates if one not in (None, "", _DEFAULT)), None)
     if name is None and is_required:
-        raise _missing_target(file.path)
+        raise ConfigurationError(
+            "There is no target: name one, pkg.module:Container or path/file.py, or set target in an axolotl.toml here "
+            "or in a parent directory; axolotl serve --demo serves example tools"
+            if file.path is None
+            else f'{file.path} does not name a target: add target = "pkg.module:Container" at its top, or name one on '
+            "the command line"
+        )
     if name is not None and name.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{name} is the URL of a running server, not a container: use --url {name} with list, call, prompt, read "
             "or inspect"
         )
-    names = toolsets or [variables.get("AXOLOTL_TOOLSETS") or file.toolset or ""]
-    return ChosenTarget(name or "", file, _split(names), flags or {}, named, files)
+    words = ",".join(toolsets or [variables.get("AXOLOTL_TOOLSETS") or file.toolset or ""]).split(",")
+    names = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+    return ChosenTarget(name or "", file, names, flags or {}, named, files)
 
 
 def _with_variables(files: FileOptions) -> FileOptions:
@@ -115,41 +150,7 @@ def _with_variables(files: FileOptions) -> FileOptions:
     )
 
 
-def _select_profile(settings: FileSettings, profile: str | None, *, is_dev: bool) -> FileSettings:
-    """Select a profile; development needs no tokens and exports nothing unless its profile says so."""
-    if not is_dev:
-        return settings.select(profile)
-    usual = _DEV_PROFILE if _DEV_PROFILE in settings.profiles else None
-    return settings.select(profile or usual).without(*_NOT_IN_DEV)
-
-
-def _missing_target(file: Path | None) -> ConfigurationError:
-    if file is not None:
-        return ConfigurationError(
-            f'{file} does not name a target: add target = "pkg.module:Container" at its top, or name one on the '
-            "command line"
-        )
-    return ConfigurationError(
-        "There is no target: name one, pkg.module:Container or path/file.py, or set target in an axolotl.toml here or "
-        "in a parent directory; axolotl serve --demo serves example tools"
-    )
-
-
 def _seen_from(directory: Path, target: str | None) -> str | None:
     """Return the path of a file from another directory than the current one; the names of modules are not paths."""
     is_file = target is not None and (target.endswith(".py") or ".py:" in target)
     return os.path.relpath(target, directory) if target is not None and is_file else target
-
-
-def _find_env_file(path: Path | None) -> EnvFile | None:
-    if path == Path(os.devnull):
-        return None
-    if path is not None:
-        return read_env_file(path)
-    usual = Path.cwd() / ".env"
-    return read_env_file(usual) if usual.is_file() else None
-
-
-def _split(names: Sequence[str]) -> tuple[str, ...]:
-    parts = (part.strip() for name in names for part in name.split(","))
-    return tuple(dict.fromkeys(part for part in parts if part))

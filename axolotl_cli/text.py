@@ -77,6 +77,11 @@ def report(problem: str) -> None:
     typer.echo(f"{typer.style('Error:', fg='red', bold=True)} {one_line(problem)}", err=True)
 
 
+def warn(text: str) -> None:
+    """Print a warning."""
+    typer.echo(f"{typer.style('Warning:', fg='yellow', bold=True)} {text}", err=True)
+
+
 def print_status(text: str) -> None:
     """Print on stderr what a server does; one whose stderr cannot be written, such as on a full disk, still serves."""
     with suppress(OSError):

@@ -43,21 +43,17 @@ class ConfigurationError(AxolotlError):
     @classmethod
     def missing_extra(cls, what: str, extra: str, otherwise: str | None = None) -> Self:
         """Say that something needs an optional requirement, how to install it, and what to do otherwise."""
-        found = f"{what} needs the extra {extra}: pip install {_requirements_of(extra)}"
+        from importlib.metadata import requires
+
+        parts = (requirement.partition(";") for requirement in requires("axolotl-mcp") or ())
+        needed = (package.strip() for package, _, marker in parts if marker.split() == ["extra", "==", f"'{extra}'"])
+        packages = " ".join(f"'{package}'" for package in needed)  # from wherever Axolotl itself was installed
+        found = f"{what} needs the extra {extra}: pip install {packages}"
         return cls(found if otherwise is None else f"{found}, {otherwise}")
 
 
 class DefinitionError(ConfigurationError, TypeError):
     """A class cannot be a feature as it is written. The message says where it is and what to write."""
-
-
-def _requirements_of(extra: str) -> str:
-    """Return the packages of an extra, which can be installed wherever Axolotl itself was installed from."""
-    from importlib.metadata import requires
-
-    parts = (requirement.partition(";") for requirement in requires("axolotl-mcp") or ())
-    needed = (package.strip() for package, _, marker in parts if marker.split() == ["extra", "==", f"'{extra}'"])
-    return " ".join(f"'{package}'" for package in needed)
 
 
 class OutputError(AxolotlError):

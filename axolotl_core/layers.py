@@ -3,6 +3,7 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
 from inspect import isroutine
 from typing import Any, Protocol, TypeAlias
 
@@ -20,15 +21,19 @@ class ITask(Protocol):
 
     def cancel(self) -> object:
         """Cancel the running code."""
-        ...
 
 
-class IOverseer(Protocol):
-    """Watches calls that were stopped."""
+class CallState(Enum):
+    """Where a call is in its life; `axolotl_server/calls/running_call.py` says when it changes."""
 
-    def stopped(self, call: "Call") -> None:
-        """Make sure that the caller is answered in time, even if the code does not end."""
-        ...
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """Its code was cancelled, and has a moment to end."""
+    ENDED = "ended"
+    ABANDONED = "abandoned"
+    """Its caller was answered although its code was still running."""
+    REFUSED = "refused"
+    """Its code never ran."""
 
 
 class Leftover(msgspec.Struct, eq=False):
@@ -52,7 +57,7 @@ class Call(Context, eq=False, kw_only=True):
     spec: FeatureSpec
     raw: bytes
     task: ITask
-    overseer: IOverseer | None = None
+    state: CallState = CallState.RUNNING
     arguments: Any = None
     leftover: Leftover | None = None
     """The code that runs on although the call has ended, for example in a thread that cannot be stopped."""
@@ -60,20 +65,21 @@ class Call(Context, eq=False, kw_only=True):
     """Identifies the call in the log, in its audit record and in a reply that hides an error."""
     failure: BaseException | None = None
     """The exception that ended the call."""
-    abandoned: bool = False
-    """Whether the caller was answered although the code is still running."""
     extend: "Callable[[Call], object] | None" = None
     """Extends the deadline, if progress does that."""
     queued_seconds: float = 0.0
     """How long the call waited in a queue."""
     _on_abandon: tuple[Callable[[], object], ...] = ()
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether the caller was answered although the code was still running."""
+        return self.state is CallState.ABANDONED
+
     def stop(self, reason: CancelReason) -> None:
         """Stop the call, unless it was stopped already."""
         if self.cancellation.cancel(reason):
             self.task.cancel()
-            if self.overseer is not None:
-                self.overseer.stopped(self)
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress to the caller, if it asked for that, and extend the deadline if progress does that."""
@@ -98,7 +104,7 @@ class Call(Context, eq=False, kw_only=True):
 
     def abandon(self) -> None:
         """Abandon the code, and run the callbacks of the layers, the innermost first."""
-        self.abandoned = True
+        self.state = CallState.ABANDONED
         for callback in self._on_abandon:
             try:
                 callback()

@@ -1,10 +1,9 @@
 """Outputs of features: their size before they are encoded, and their form as plain bytes."""
 
 import dataclasses
-import functools
 import types
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -31,11 +30,6 @@ from axolotl_core.protocol.wire import encode, json_text, json_writer
 
 _CHUNK: Final = 64 * 1024
 _LONG_TEXT: Final = 1000
-_FIXED: Final = frozenset(
-    {"model", "model-fields", "model-field", "default", "nullable", "bool", "date", "datetime", "enum", "float", "int"}
-    | {"none", "time", "timedelta", "uuid"}
-)
-"""The types of values whose size does not depend on the value."""
 _LEAST_ITEM: Final = 16
 """What an item of an iterator counts at least, because it has to be kept in memory."""
 LONGEST_ESCAPE: Final = 6
@@ -80,11 +74,38 @@ class _Budget:
                 return
             else:
                 self._left -= 2
-                _count_for(kind)(self, value, depth + 1, owner)
+                self._spend_on_container(value, depth + 1, owner)
             if self._left < 0:
                 raise ResultTooLarge(None, self._limit)
 
-    def take(self, iterator: Iterator[Any], depth: int) -> list[Any]:
+    def _spend_on_container(self, value: Any, depth: int, owner: Any) -> None:
+        """Count the parts of a value; other objects are small, or cannot be encoded."""
+        if isinstance(value, list | dict | tuple):  # the usual ones first
+            self._spend_on_items(value, depth)
+        elif isinstance(value, BaseModel):
+            self.spend([*vars(value).values()], depth, value)
+            if value.__pydantic_extra__:
+                self._spend_on_items(value.__pydantic_extra__, depth)
+        elif isinstance(value, msgspec.Struct):
+            self.spend([getattr(value, name) for name in value.__struct_fields__], depth, None)
+        elif dataclasses.is_dataclass(value):
+            self.spend([getattr(value, field.name, None) for field in dataclasses.fields(value)], depth, None)
+        elif isinstance(value, str | bytes | bytearray):
+            self._left -= len(value)
+        elif isinstance(value, Iterator):
+            _replace(owner, value, self._take(value, depth))
+        elif isinstance(value, Mapping | Sequence | Set | deque):
+            self._spend_on_items(value, depth)
+
+    def _spend_on_items(self, items: Any, depth: int) -> None:
+        is_mapping = isinstance(items, dict | Mapping)
+        self._left -= len(items) * (4 if is_mapping else 1)
+        if self._left >= 0:
+            self.spend(items, depth, None if is_mapping else items)
+            if is_mapping:
+                self.spend(tuple(items.values()), depth, items)
+
+    def _take(self, iterator: Iterator[Any], depth: int) -> list[Any]:
         """Collect the items of an iterator."""
         items: list[Any] = []
         for item in iterator:
@@ -93,76 +114,8 @@ class _Budget:
             self.spend(items[-1:], depth, items)
         return items
 
-    def spend_on_sequence(self, values: Collection[Any], depth: int, owner: Any) -> None:
-        self._left -= len(values)
-        if self._left >= 0:
-            self.spend(values, depth, values)
-
-    def spend_on_dict(self, values: Mapping[Any, Any], depth: int, owner: Any) -> None:
-        self._left -= 4 * len(values)
-        if self._left >= 0:
-            self.spend(values, depth, None)
-            self.spend(tuple(values.values()), depth, values)
-
-    def spend_on_bytes(self, data: bytes, depth: int, owner: Any) -> None:
-        self._left -= len(data)
-
-    def spend_on_model(self, model: BaseModel, depth: int, owner: Any) -> None:
-        self.spend([*model.__dict__.values()], depth, model)
-        extra = model.__pydantic_extra__
-        if extra:
-            self.spend_on_dict(extra, depth, None)
-
-    def spend_on_struct(self, struct: msgspec.Struct, depth: int, owner: Any) -> None:
-        self.spend([getattr(struct, name) for name in struct.__struct_fields__], depth, None)
-
-    def spend_on_dataclass(self, value: Any, depth: int, owner: Any) -> None:
-        self.spend([getattr(value, field.name, None) for field in dataclasses.fields(value)], depth, None)
-
-    def spend_on_iterator(self, iterator: Iterator[Any], depth: int, owner: Any) -> None:
-        _replace(owner, iterator, self.take(iterator, depth))
-
-    def spend_on_other(self, value: Any, depth: int, owner: Any) -> None:
-        """Count nothing more: other objects are small, or cannot be encoded."""
-
-
-_Count: TypeAlias = Callable[[_Budget, Any, int, Any], None]
 
 _SCALARS: Final = frozenset({int, float, bool, types.NoneType})
-_KINDS: Final[tuple[tuple[Any, _Count], ...]] = (
-    (BaseModel, _Budget.spend_on_model),
-    (msgspec.Struct, _Budget.spend_on_struct),
-    ((str, bytes, bytearray), _Budget.spend_on_bytes),
-    (Mapping, _Budget.spend_on_dict),
-    (Iterator, _Budget.spend_on_iterator),
-    ((Sequence, Set, deque), _Budget.spend_on_sequence),
-)
-_MAX_TYPES: Final = 1000
-
-
-@functools.lru_cache(_MAX_TYPES)
-def _count_for(kind: type) -> _Count:
-    if dataclasses.is_dataclass(kind):
-        return _Budget.spend_on_dataclass
-    return next((count for known, count in _KINDS if issubclass(kind, known)), _Budget.spend_on_other)
-
-
-@functools.lru_cache(_MAX_TYPES)
-def has_fixed_size(kind: Any) -> bool:
-    """Tell whether all values of a type are small: numbers, times and the like, and models of nothing else."""
-    if not isinstance(kind, type):
-        return False
-    if not issubclass(kind, BaseModel):
-        return kind in _SCALARS
-    if kind.model_config.get("extra") == "allow":
-        return False
-    pending: list[Any] = [kind.__pydantic_core_schema__]
-    while pending:
-        part = pending.pop()
-        if part["type"] not in _FIXED:
-            return False
-        pending += [part["schema"]] if "schema" in part else part.get("fields", {}).values()
-    return True
 
 
 def _text_size(text: str, max_bytes: int) -> int:

@@ -1,27 +1,17 @@
 """Prompts: `IPrompt`, `PromptMessage`, `@prompt` and `prompts_of`."""
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
-from pydantic import BaseModel
 
 from axolotl_core.arguments import check_textual
 from axolotl_core.calls.context import Context
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import label_of
-from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import (
-    check_attributes,
-    check_awaited,
-    open_parameters,
-    refuse_missing_arguments,
-    type_arguments,
-)
-from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
+from axolotl_core.features.completion import CompletableFunction, ICompletable, check_model
+from axolotl_core.features.feature import check_attributes, check_awaited, check_kind, declared_types
+from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 
 ArgumentsT = TypeVar("ArgumentsT")
 _ROLES: Final = ("user", "assistant")
@@ -66,11 +56,9 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        models = type_arguments(cls, IPrompt)
+        models = declared_types(cls, IPrompt, "render", "arguments", "Arguments")
         if models is not None:
             (cls.input_model,) = models
-        elif not hasattr(cls, "input_model") and "render" in cls.__dict__ and not open_parameters(cls):
-            refuse_missing_arguments(cls, IPrompt, "arguments", "Arguments")
 
     @abstractmethod
     def render(self, arguments: ArgumentsT, context: Context) -> PromptOutput | Awaitable[PromptOutput]:
@@ -104,34 +92,24 @@ def check_prompt(prompt: Any) -> None:
     Raises:
         ConfigurationError: if the prompt is incomplete.
     """
-    kind = type(prompt).__name__
-    if not isinstance(prompt, IPrompt):
-        hint = "register an instance, not the class" if inspect.isclass(prompt) else "subclass IPrompt or use @prompt"
-        raise ConfigurationError(f"{label_of(prompt)} is not a prompt: {hint}")
+    check_kind(prompt, "prompt", "subclass IPrompt or use @prompt", IPrompt)
     check_attributes(prompt, IPrompt)
-    model = getattr(prompt, "input_model", None)
-    derived = prompt.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
-    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
-        raise ConfigurationError(f"{kind} has no arguments model: write class {kind}(IPrompt[Arguments])")
+    check_model(prompt, "arguments", "IPrompt[Arguments]")
     check_textual(f"Prompt {prompt.name!r}", prompt.arguments_schema)
 
 
 def _message(part: Any) -> PromptMessage:
-    if isinstance(part, PromptMessage):
-        return _checked(part)
     if isinstance(part, str):
         return PromptMessage("user", TextContent(part))
     if isinstance(part, BLOCKS):
         return PromptMessage("user", part)
-    raise TypeError(f"a prompt returns strings, content blocks or messages, not {type(part).__name__}")
-
-
-def _checked(message: PromptMessage) -> PromptMessage:
-    if message.role not in _ROLES:
-        raise TypeError(f"the role of a prompt message is {' or '.join(_ROLES)}, not {message.role!r}")
-    if not isinstance(message.block, BLOCKS):
-        raise TypeError(f"a prompt message contains a string or a content block, not {type(message.content).__name__}")
-    return message
+    if not isinstance(part, PromptMessage):
+        raise TypeError(f"a prompt returns strings, content blocks or messages, not {type(part).__name__}")
+    if part.role not in _ROLES:
+        raise TypeError(f"the role of a prompt message is {' or '.join(_ROLES)}, not {part.role!r}")
+    if not isinstance(part.block, BLOCKS):
+        raise TypeError(f"a prompt message contains a string or a content block, not {type(part.content).__name__}")
+    return part
 
 
 P = ParamSpec("P")
@@ -149,18 +127,12 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
             self.returned = list  # each string that a generator yields is a message of its own
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionPrompt[..., R]":
-        if instance is None or self._bound:
-            return self
-        method = FunctionPrompt(self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
-        method.completers = self.completers_for(instance)
-        return method
+        bound: FunctionPrompt[..., R] = self.bind(instance, owner)
+        return bound
 
     async def render(self, arguments: dict[str, Any], context: Context) -> PromptOutput:
-        output: PromptOutput = await CompletableFunction.execute(self, arguments, context)
+        output: PromptOutput = await self.call_function(arguments, context)
         return output
-
-    async def execute(self, arguments: dict[str, Any], context: Context) -> PromptResult:
-        return prompt_result(check_awaited(self, await self.render(arguments, context)))
 
 
 @overload
@@ -173,13 +145,7 @@ def prompt(function: Callable[P, R] | None = None, /, **options: Unpack[FeatureO
     Raises:
         ConfigurationError: if a parameter cannot be passed by name, or an option does not exist.
     """
-    check_options("prompt", options, FeatureOptions.__annotations__)
-
-    def decorate(target: Callable[P, R]) -> FunctionPrompt[P, R]:
-        check_function(target, "prompt")
-        return FunctionPrompt(target, options, bound=not is_method(target))
-
-    return decorate if function is None else decorate(function)
+    return decorate("prompt", FunctionPrompt, options, FeatureOptions, function)
 
 
 def prompts_of(instance: object) -> tuple[FunctionPrompt[..., Any], ...]:

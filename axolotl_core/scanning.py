@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-import msgspec
-
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.function_feature import FunctionFeature
 from axolotl_core.prompts import IPrompt
@@ -29,7 +27,7 @@ def scan(package: str, /, **dependencies: Any) -> tuple[ITool[Any, Any], ...]:
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan", (ITool,), dependencies).features_in(package))
+    return tuple(_scan("scan", package, dependencies, ITool))
 
 
 def scan_prompts(package: str, /, **dependencies: Any) -> tuple[IPrompt[Any], ...]:
@@ -38,7 +36,7 @@ def scan_prompts(package: str, /, **dependencies: Any) -> tuple[IPrompt[Any], ..
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan_prompts", (IPrompt,), dependencies).features_in(package))
+    return tuple(_scan("scan_prompts", package, dependencies, IPrompt))
 
 
 def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IResourceTemplate[Any], ...]:
@@ -47,50 +45,49 @@ def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IR
     Raises:
         ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
-    return tuple(_Scan("scan_resources", (IResource, IResourceTemplate), dependencies).features_in(package))
+    return tuple(_scan("scan_resources", package, dependencies, IResource, IResourceTemplate))
 
 
-class _Scan(msgspec.Struct, frozen=True):
-    name: str
-    kinds: tuple[type, ...]
-    dependencies: Mapping[str, Any]
+def features_in(module: ModuleType, *kinds: type) -> Iterator[Any]:
+    """Find what a module defines itself: function features, and classes that are neither abstract nor generic."""
+    distinct = {id(value): value for value in vars(module).values()}  # a feature can have several names
+    for value in distinct.values():
+        if isinstance(value, FunctionFeature) and isinstance(value, kinds):
+            if value.scanned and value.function.__module__ == module.__name__:
+                yield value
+        elif inspect.isclass(value) and issubclass(value, kinds) and value.__module__ == module.__name__:
+            is_complete = not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
+            if is_complete and vars(value).get("scanned", True):
+                yield value
 
-    def features_in(self, package: str) -> Iterator[Any]:
-        for module in self._modules(package):
-            distinct = {id(value): value for value in vars(module).values()}  # a feature can have several names
-            for value in distinct.values():
-                if isinstance(value, FunctionFeature) and isinstance(value, self.kinds):
-                    if value.scanned and value.function.__module__ == module.__name__:
-                        yield value
-                elif self._is_class(value) and value.__module__ == module.__name__ and vars(value).get("scanned", True):
-                    yield self._build(value)
 
-    def _modules(self, package: str) -> Iterator[ModuleType]:
-        try:
-            root = importlib.import_module(package)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{package}.".startswith(f"{error.name}."):
-                raise
-            raise ConfigurationError(f"{self.name}({package!r}): module {error.name!r} does not exist") from error
-        yield root
-        for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
-            yield importlib.import_module(entry.name)
+def needed_arguments(kind: type) -> list[str]:
+    """Return the arguments that a constructor needs."""
+    return [
+        name
+        for name, parameter in inspect.signature(kind).parameters.items()
+        if parameter.default is parameter.empty and parameter.kind not in _OPTIONAL
+    ]
 
-    def _is_class(self, value: Any) -> bool:
-        """Whether a value is a class that is neither abstract nor generic."""
-        if not inspect.isclass(value) or not issubclass(value, self.kinds):
-            return False
-        return not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
 
-    def _build(self, kind: type) -> Any:
-        parameters = inspect.signature(kind).parameters
-        given = {name: self.dependencies[name] for name in parameters if name in self.dependencies}
-        missing = [
-            name
-            for name, parameter in parameters.items()
-            if name not in given and parameter.default is parameter.empty and parameter.kind not in _OPTIONAL
-        ]
-        if missing:
-            needs = ", ".join(f"{name}=…" for name in missing)
-            raise ConfigurationError(f"{kind.__module__}.{kind.__name__} needs {needs}: pass it to {self.name}(…)")
-        return kind(**given)
+def _scan(name: str, package: str, dependencies: Mapping[str, Any], *kinds: type) -> Iterator[Any]:
+    """Find the features of a package; `name` is the function that its author has called."""
+    try:
+        root = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{package}.".startswith(f"{error.name}."):
+            raise
+        raise ConfigurationError(f"{name}({package!r}): module {error.name!r} does not exist") from error
+    below = pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}.")
+    for module in (root, *(importlib.import_module(entry.name) for entry in below)):
+        for found in features_in(module, *kinds):
+            yield _build(found, name, dependencies) if inspect.isclass(found) else found
+
+
+def _build(kind: type, name: str, dependencies: Mapping[str, Any]) -> Any:
+    missing = [argument for argument in needed_arguments(kind) if argument not in dependencies]
+    if missing:
+        needs = ", ".join(f"{argument}=…" for argument in missing)
+        raise ConfigurationError(f"{kind.__module__}.{kind.__name__} needs {needs}: pass it to {name}(…)")
+    parameters = inspect.signature(kind).parameters
+    return kind(**{argument: value for argument, value in dependencies.items() if argument in parameters})

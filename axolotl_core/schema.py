@@ -1,9 +1,9 @@
 """JSON Schema (2020-12) generated from Python types."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from functools import lru_cache, wraps
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticErrorMixin, PydanticUndefinedAnnotation, PydanticUserError
@@ -11,6 +11,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import core_schema
 
 JsonSchema: TypeAlias = dict[str, Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _CACHE_SIZE: Final = 4096
 _MAX_INLINED_SCHEMAS: Final = 10_000
@@ -61,14 +63,35 @@ def _untitled(schema: JsonSchema, kind: type | None) -> JsonSchema:
     return schema
 
 
+def by_type(describe: Callable[P, R]) -> Callable[P, R]:
+    """Cache a function of a type; the few types that cannot be hashed are described each time."""
+    cached = cast("Callable[P, R]", lru_cache(maxsize=_CACHE_SIZE)(describe))
+
+    @wraps(describe)
+    def described(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            hash(args)
+        except TypeError:
+            return describe(*args, **kwargs)
+        return cached(*args, **kwargs)
+
+    return described
+
+
+@by_type
 def adapter_of(kind: Any) -> TypeAdapter[Any]:
     """Return the adapter that validates and serializes a type. Tools share it."""
-    return _adapter(kind) if _is_hashable(kind) else _complete(TypeAdapter(kind))
+    adapter = TypeAdapter(kind)
+    if not adapter.pydantic_complete:
+        adapter.rebuild(raise_errors=True)  # the error names the type that is missing
+    return adapter
 
 
+@by_type
 def schema_of(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
     """Describe a type for `validation` or `serialization`. Do not change the result, which is cached."""
-    return _schema(kind, mode) if _is_hashable(kind) else _describe(_complete(TypeAdapter(kind)), mode)
+    schema = adapter_of(kind).json_schema(schema_generator=SchemaGenerator, mode=mode)
+    return resolve(schema, schema)  # clients look for `type` at the root, also of a recursive type
 
 
 def explain_type_error(error: Exception) -> str:
@@ -88,12 +111,6 @@ def explain_undefined(name: str | None) -> str:
     )
 
 
-def _complete(adapter: TypeAdapter[Any]) -> TypeAdapter[Any]:
-    if not adapter.pydantic_complete:
-        adapter.rebuild(raise_errors=True)  # the error names the type that is missing
-    return adapter
-
-
 def schemas_of(
     adapters: Sequence[TypeAdapter[Any]], generator: type[GenerateJsonSchema] = SchemaGenerator
 ) -> tuple[list[JsonSchema], JsonSchema]:
@@ -102,29 +119,6 @@ def schemas_of(
     inputs = [(number, mode, adapter) for number, adapter in enumerate(adapters)]
     schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=generator)
     return [schemas[number, mode] for number, *_ in inputs], shared.get("$defs", {})
-
-
-@lru_cache(maxsize=_CACHE_SIZE)
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return _complete(TypeAdapter(kind))
-
-
-@lru_cache(maxsize=_CACHE_SIZE)
-def _schema(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
-    return _describe(_adapter(kind), mode)
-
-
-def _describe(adapter: TypeAdapter[Any], mode: JsonSchemaMode) -> JsonSchema:
-    schema = adapter.json_schema(schema_generator=SchemaGenerator, mode=mode)
-    return resolve(schema, schema)  # clients look for `type` at the root, also of a recursive type
-
-
-def _is_hashable(kind: Any) -> bool:
-    try:
-        hash(kind)
-    except TypeError:
-        return False
-    return True
 
 
 def object_schemas(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -223,7 +217,11 @@ class _Inlining:
             return own
         del own["$ref"]
         definition = self._schema(self._definitions[name])
-        if not isinstance(definition, dict) or _interact(own, definition):
+        if not isinstance(definition, dict) or (
+            # keywords next to a reference would change their meaning among those of the definition
+            own.keys() & definition.keys() - _ANNOTATIONS
+            or any(own.keys() & group and definition.keys() & group for group in _GROUPS)
+        ):
             return {**own, "allOf": [definition, *own.get("allOf", ())]}
         return {**definition, **own}
 
@@ -235,13 +233,6 @@ class _Inlining:
         if key == "discriminator" and isinstance(value, Mapping):
             return {name: child for name, child in value.items() if name != "mapping"}  # it refers to definitions
         return self._schema(value)
-
-
-def _interact(own: Mapping[str, Any], definition: Mapping[str, Any]) -> bool:
-    """Whether keywords next to a reference would change their meaning among those of the definition."""
-    if own.keys() & definition.keys() - _ANNOTATIONS:
-        return True
-    return any(own.keys() & group and definition.keys() & group for group in _GROUPS)
 
 
 def _definition_name(reference: Any) -> str | None:

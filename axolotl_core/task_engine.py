@@ -11,6 +11,9 @@ from axolotl_core.errors import AxolotlError
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+"""The extension that adds tasks to the stateless revision."""
+
 _OPEN: Final = ("working", "input_required")
 
 
@@ -113,15 +116,12 @@ class ITaskListener(Protocol):
 
     def follows(self, task_id: str) -> bool:
         """Whether a client of this process waits for changes of a task."""
-        ...
 
     def hears(self, task_id: str) -> bool:
         """Whether a message of a task can reach its client from this process; if not, another one may send it."""
-        ...
 
     def task_changed(self, change: TaskChange) -> None:
         """Notice a change, made by any process. Changes in quick succession may arrive as one."""
-        ...
 
 
 class ITaskRun(Protocol):
@@ -130,36 +130,29 @@ class ITaskRun(Protocol):
     @property
     def record(self) -> TaskRecord:
         """The task, as this run knows it."""
-        ...
 
     @property
     def call(self) -> bytes:
         """The call, as it was submitted."""
-        ...
 
     @property
     def origin(self) -> Any:
         """The caller, as it was submitted; None if the engine is durable."""
-        ...
 
     @property
     def answers(self) -> Mapping[str, bytes]:
         """The answers so far, by the key of the question."""
-        ...
 
     @property
     def kept(self) -> Mapping[str, bytes]:
         """The values that this run and earlier ones have kept."""
-        ...
 
     @property
     def token(self) -> CancellationToken:
         """Cancelled if the code should stop."""
-        ...
 
     def send(self, message: bytes) -> None:
         """Send a notification to the client, if it listens. Never waits."""
-        ...
 
     async def ask(self, key: str, question: TaskQuestion, *, hold_seconds: float | None = None) -> bytes | None:
         """Publish a question and wait for the answer; an earlier answer with the key is dropped.
@@ -167,19 +160,15 @@ class ITaskRun(Protocol):
         After `hold_seconds` the task may be parked: the result is None, the run is over, and the task runs again from
         the start when an answer has arrived. If the waiting code is cancelled, the question is withdrawn.
         """
-        ...
 
     async def keep(self, key: str, value: bytes) -> None:
         """Store a value for later runs; it is durable when this returns."""
-        ...
 
     async def release(self) -> None:
         """Return the task to the queue, because this process stops."""
-        ...
 
     async def end(self, outcome: Outcome) -> bool:
         """End the task. Return False if the task has ended already, or has another run."""
-        ...
 
 
 class ITaskRunner(Protocol):
@@ -188,15 +177,12 @@ class ITaskRunner(Protocol):
     @property
     def tools(self) -> Mapping[str, int]:
         """The tools that it has, each with the number of calls that all workers together may run; 0 means any."""
-        ...
 
     def may_restart(self, tool: str) -> bool:
         """Whether a tool may run again from the start after its worker was lost."""
-        ...
 
     async def run(self, run: ITaskRun) -> None:
         """Run a call, and end the task unless it is parked or released. Raises UnknownCall before it begins."""
-        ...
 
 
 class TasksUnavailable(AxolotlError):

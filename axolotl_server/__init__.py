@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from axolotl_server.client.connecting import connect_process as connect_process
     from axolotl_server.client.connecting import connect_url as connect_url
     from axolotl_server.client.replies import RemoteError as RemoteError
+    from axolotl_server.extension import Extension as Extension
     from axolotl_server.handler import DefaultHandler as DefaultHandler
     from axolotl_server.host import ServerHost as ServerHost
     from axolotl_server.host import make_handler as make_handler
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from axolotl_server.http.assembly import make_app as make_app
     from axolotl_server.http.mounting import MountedApp as MountedApp
     from axolotl_server.http.mounting import starlette_user as starlette_user
+    from axolotl_server.settings.section import Section as Section
     from axolotl_server.settings.server import ServerSettings as ServerSettings
 
 _NAMES: Final = {
@@ -32,11 +34,13 @@ _NAMES: Final = {
     "client.client": ("Client", "InProcessClient"),
     "client.connecting": ("connect", "connect_process", "connect_url"),
     "client.replies": ("RemoteError",),
+    "extension": ("Extension",),
     "handler": ("DefaultHandler",),
     "host": ("ServerHost", "make_handler"),
     "http.app": ("HttpApp",),
     "http.assembly": ("make_app",),
     "http.mounting": ("MountedApp", "starlette_user"),
+    "settings.section": ("Section",),
     "settings.server": ("ServerSettings",),
 }
 """The names that each module defines."""

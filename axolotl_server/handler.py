@@ -24,8 +24,8 @@ from axolotl_core.protocol.messages import (
     without_nulls,
 )
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.calls.feature_method import InFlight
-from axolotl_server.protocol.connection import Connection, IExchange, IObserver, IStoppable
+from axolotl_server.calls.running_call import RunningCalls
+from axolotl_server.protocol.connection import Connection, IExchange, IObserver, Stop
 from axolotl_server.protocol.eras.era import Eras, IEra
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.replies import error_reply, frame, hide_internal
@@ -66,8 +66,8 @@ class BatchItem(IExchange):
     def notify(self, message: bytes) -> bool:
         return self._exchange.notify(message)
 
-    def watch(self, running: IStoppable | None) -> None:
-        self._exchange.watch(running)
+    def watch(self, stop: Stop | None) -> None:
+        self._exchange.watch(stop)
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:
         if not self._early_reply.done():
@@ -102,7 +102,7 @@ class DefaultHandler:
     def __init__(
         self,
         eras: Eras,
-        inflight: InFlight,
+        inflight: RunningCalls,
         subscriptions: Subscriptions,
         control: RequestControl,
         observers: Sequence[IObserver] = (),

@@ -11,10 +11,7 @@ import msgspec
 from axolotl_core.errors import AxolotlError, Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
 from axolotl_core.protocol.wire import encode
-from axolotl_server.calls.feature_method import InFlight
-from axolotl_server.execution.stop_signal import StopSignal
 from axolotl_server.execution.time_limit import CodeExited, NoAnswer, answer_within
-from axolotl_server.execution.watchdog import Watchdog
 from axolotl_server.http.asgi import JSON, HttpRefusal, Receive, Route, Scope, Send, ServeRoute
 from axolotl_server.settings.transports import HEALTH_PATH, LIVE_PATH, READY_PATH, STARTUP_PATH, HealthSettings
 
@@ -100,13 +97,18 @@ class CheckRunner:
         return self._result
 
     async def _run(self) -> None:
-        started = self._clock()
+        started, name = self._clock(), self.check.name
+        before: HealthState = "ok" if self._result is None else self._result.state
         try:
             status = await self._status()
-            self._set(CheckResult(self.check.name, status.state, status.reason, self._clock() - started))
+            self._result = CheckResult(name, status.state, status.reason, self._clock() - started)
         finally:
             self._checked_at = self._clock()
             self._run_task = None
+        if status.state == "ok" != before:
+            _log.info("health check %s is ok again", name)
+        elif status.state != before:
+            _log.warning("health check %s is %s: %s", name, status.state, status.reason)
 
     async def _status(self) -> HealthStatus:
         if self._is_running:
@@ -123,28 +125,14 @@ class CheckRunner:
     async def _check(self) -> HealthStatus:
         self._is_running = True
         try:
-            return _status_of(await self.check.check())
+            status: object = await self.check.check()
         finally:
             self._is_running = False
-
-    def _set(self, result: CheckResult) -> None:
-        """Cache a result, and log a change of state."""
-        before: HealthState = "ok" if self._result is None else self._result.state
-        self._result = result
-        if result.state == before:
-            return
-        if result.state == "ok":
-            _log.info("health check %s is ok again", result.name)
-        else:
-            _log.warning("health check %s is %s: %s", result.name, result.state, result.reason)
-
-
-def _status_of(status: object) -> HealthStatus:
-    if status is None:
-        return HealthStatus()
-    if isinstance(status, HealthStatus) and status.state in get_args(HealthState):
-        return status
-    return HealthStatus.failed(f"the check returned {type(status).__name__}; return a HealthStatus or None")
+        if status is None:
+            return HealthStatus()
+        if isinstance(status, HealthStatus) and status.state in get_args(HealthState):
+            return status
+        return HealthStatus.failed(f"the check returned {type(status).__name__}; return a HealthStatus or None")
 
 
 _STALL_REMEMBERED_SECONDS: Final = 30.0
@@ -162,9 +150,7 @@ class AuditCheck(IHealthCheck):
 
     async def check(self) -> HealthStatus | None:
         try:
-            waiting = self._trail.admit()
-            if waiting is not None:
-                await waiting
+            await self._trail.admit()
         except Refused:
             return HealthStatus.failed("calls are refused because they cannot be recorded")
         return HealthStatus.degraded("calls are not recorded") if self._trail.broken else None
@@ -216,71 +202,39 @@ def _store_checks(host: "ServerHost") -> Iterator[IHealthCheck]:
             yield OutageCheck("result_store", lambda: assembly.result_outages.recent_problem)
         elif redis is not None:
             yield StoreCheck("result_store", redis.ping)
-    if host.has_tasks and assembly.tasks.engine.durable:
-        yield StoreCheck("task_store", assembly.tasks.engine.ping)
+    for one in assembly.extensions:
+        yield from one.health_checks()
 
 
-class BuiltinChecks:
-    """Checks of the server's own state, which take no time."""
-
-    def __init__(self, stop_signal: StopSignal, calls: InFlight, watchdog: Watchdog | None) -> None:
-        self._stop_signal = stop_signal
-        self._calls = calls
-        self._watchdog = watchdog
-
-    @property
-    def draining(self) -> bool:
-        """Whether the server is shutting down."""
-        return self._stop_signal.requested
-
-    def serving(self) -> CheckResult:
-        """Check whether the server is shutting down."""
-        return (
-            CheckResult("serving", "failed", "the server is shutting down") if self.draining else CheckResult("serving")
-        )
-
-    def results(self) -> Iterator[CheckResult]:
-        """Run all checks."""
-        yield self.serving()
-        full = len(self._calls) >= self._calls.free_capacity
-        yield CheckResult("calls", "failed", "the limit of running calls is reached") if full else CheckResult("calls")
-        if self._watchdog is not None:
-            yield self._event_loop(self._watchdog)
-
-    def _event_loop(self, watchdog: Watchdog) -> CheckResult:
-        """Check the recent past: a loop that is blocked now answers no probe."""
-        noticed_at = watchdog.noticed_at
-        if noticed_at is None or monotonic() - noticed_at > _STALL_REMEMBERED_SECONDS:
-            return CheckResult("event_loop")
-        reason = f"it was blocked in the last {_STALL_REMEMBERED_SECONDS:g} seconds; see the log"
-        return CheckResult("event_loop", "degraded", reason)
+_DRAINING: Final = CheckResult("serving", "failed", "the server is shutting down")
 
 
 class Health:
-    """Combines the checks of the container with the built-in ones; it never raises.
+    """Combines the checks of a started server's own state with those of its stores and its container; it never raises.
 
     When the server is shutting down, checks no longer run, because the resources they use may be closing.
     """
 
-    def __init__(self, builtin: BuiltinChecks, checks: Sequence[IHealthCheck], cache_seconds: float) -> None:
-        runners = [CheckRunner(check, cache_seconds) for check in checks]
-        self._builtin = builtin
+    def __init__(self, host: "ServerHost") -> None:
+        self._stop_signal, self._calls, self._watchdog = host.stop_signal, host.handler.inflight, host.watchdog
+        audit = () if host.assembly.audit is None else (AuditCheck(host.assembly.audit.trail),)
+        checks = (*audit, *_store_checks(host), *host.roles.health_checks)
+        runners = [CheckRunner(check, _CACHE_SECONDS) for check in checks]
         self._readiness = [one for one in runners if one.check.affects == "readiness"]
         self._startup = {one.check.name: one for one in runners if one.check.affects == "startup"}
         self._passed: set[str] = set()
-        self._cache_seconds = cache_seconds
 
     def add(self, check: IHealthCheck) -> None:
         """Add a check of something that is made after this."""
-        self._readiness.append(CheckRunner(check, self._cache_seconds))
+        self._readiness.append(CheckRunner(check, _CACHE_SECONDS))
 
-    def liveness(self) -> HealthReport:
+    async def liveness(self) -> HealthReport:
         """Report nothing: an answer is enough to show that the event loop runs."""
         return HealthReport()
 
     async def startup(self) -> HealthReport:
         """Report whether the server has started; a check that passed once is not run again."""
-        if self._builtin.draining:
+        if self._stop_signal.requested:
             return HealthReport()
         results = await _run_all([one for name, one in self._startup.items() if name not in self._passed])
         self._passed.update(result.name for result in results if result.state != "failed")
@@ -289,23 +243,30 @@ class Health:
 
     async def readiness(self) -> HealthReport:
         """Report whether the server is ready for calls."""
-        if self._builtin.draining:
-            return HealthReport((self._builtin.serving(),))
+        if self._stop_signal.requested:
+            return HealthReport((_DRAINING,))
         startup, results = await asyncio.gather(self.startup(), _run_all(self._readiness))
-        return HealthReport((*self._builtin.results(), *startup.results, *results))
+        return HealthReport((*self._own_state(), *startup.results, *results))
 
     async def everything(self) -> HealthReport:
         """Report the same as readiness, and the phase of the server."""
         report = await self.readiness()
         phase = "serving" if len(self._passed) == len(self._startup) else "starting"
-        return HealthReport(report.results, {"phase": "draining" if self._builtin.draining else phase})
+        return HealthReport(report.results, {"phase": "draining" if self._stop_signal.requested else phase})
 
-
-def make_health(host: "ServerHost") -> Health:
-    """Make the health of a started server."""
-    builtin = BuiltinChecks(host.stop_signal, host.handler.inflight, host.watchdog)
-    own = () if host.assembly.audit is None else (AuditCheck(host.assembly.audit.trail),)
-    return Health(builtin, (*own, *_store_checks(host), *host.roles.health_checks), _CACHE_SECONDS)
+    def _own_state(self) -> Iterator[CheckResult]:
+        """Check what takes no time. A loop that is blocked now answers no probe, so its recent past counts."""
+        yield _DRAINING if self._stop_signal.requested else CheckResult("serving")
+        full = len(self._calls) >= self._calls.free_capacity
+        yield CheckResult("calls", "failed", "the limit of running calls is reached") if full else CheckResult("calls")
+        if self._watchdog is None:
+            return
+        noticed_at = self._watchdog.noticed_at
+        if noticed_at is None or monotonic() - noticed_at > _STALL_REMEMBERED_SECONDS:
+            yield CheckResult("event_loop")
+        else:
+            reason = f"it was blocked in the last {_STALL_REMEMBERED_SECONDS:g} seconds; see the log"
+            yield CheckResult("event_loop", "degraded", reason)
 
 
 async def _run_all(runners: Sequence[CheckRunner]) -> tuple[CheckResult, ...]:
@@ -321,11 +282,8 @@ _ALLOW: Final = (b"allow", b"GET, HEAD")
 def health_routes(health: Health, settings: HealthSettings) -> dict[str, Route]:
     """Make the routes by their paths."""
 
-    async def liveness() -> HealthReport:
-        return health.liveness()
-
     reports: dict[str, _MakeReport] = {
-        LIVE_PATH: liveness,
+        LIVE_PATH: health.liveness,
         READY_PATH: health.readiness,
         STARTUP_PATH: health.startup,
         HEALTH_PATH: health.everything,

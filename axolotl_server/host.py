@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dependency_injector import containers
 from msgspec import structs
@@ -21,10 +21,12 @@ from axolotl_server.execution.closing import CLOSE_SECONDS, close_resources
 from axolotl_server.execution.log import contain_log_failures
 from axolotl_server.execution.stop_signal import StopSignal
 from axolotl_server.execution.watchdog import STALL_SECONDS, Watchdog
+from axolotl_server.extension import Extension
+from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
-from axolotl_server.hosting.role_mistakes import misspelled_roles
+from axolotl_server.hosting.role_mistakes import extension_failure, misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_roles, resolve_settings
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.protocol.subscriptions import Listable, Subscriptions
@@ -36,6 +38,8 @@ from axolotl_server.settings.settings_file import FileSettings
 if TYPE_CHECKING:
     from axolotl_server.http.asgi import IAuthenticator
     from axolotl_server.observation.observation import Observation
+
+ExtensionT = TypeVar("ExtensionT", bound=Extension)
 
 _CLOSING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
@@ -97,19 +101,20 @@ class ServerHost:
         """
         contain_log_failures()
         try:
-            self._finally("resources of the container", self._close_resources)
+            self._finally("resources of the container", lambda: close_resources(self._container, CLOSE_SECONDS))
             await start_resources(self._container)
             self.settings = await self._load_settings()
-            self.roles = await resolve_roles(self._container, self._toolsets)
+            self.roles = await resolve_roles(self._container, self._toolsets, self.settings)
+            models = {one.section: one.section_model for one in self.roles.extensions if one.section}
+            self.loaded_settings = self.loaded_settings.with_extensions(models)
+            final: dict[str, Any] = {"extensions": self.loaded_settings.settings.extensions}
             for mistake in misspelled_roles(self._container):
                 _log.warning("%s", mistake)
             if not self._is_audited:
-                unrecorded = {"audit": AuditSettings(), "telemetry": TelemetrySettings()}
-                self.settings = self.settings.model_copy(update=unrecorded)
+                final |= {"audit": AuditSettings(), "telemetry": TelemetrySettings()}
                 self.roles = structs.replace(self.roles, audit_sinks=())
+            self.settings = self.settings.model_copy(update=final)
             self._compose()
-            if self.has_tasks and not self.assembly.tasks.engine.durable:
-                await self.assembly.tasks.start(works=True)
         except BaseException:
             await self.stop()
             raise
@@ -130,37 +135,38 @@ class ServerHost:
         self._stack.push_async_callback(_close, what, close)
 
     def bindings(self) -> dict[str, list[Binding[Any]]]:
-        """Return all features that are served, by kind; the files of skills count as their skill."""
+        """Return all features that are served, by kind; what an extension adds counts as its kind only."""
         made = self.assembly
-        return {
-            "tools": [*made.tools.bindings()],
-            "prompts": [*made.prompts.bindings()],
-            "resources": [one for one in made.resources.bindings() if one.spec.kind != "skill"],
-            "templates": [one for one in made.templates.bindings() if one.spec.kind != "skill"],
-            "skills": [] if made.skills is None else [*made.skills.bindings()],
+        found = {
+            "tools": made.tools.bindings(),
+            "prompts": made.prompts.bindings(),
+            "resources": [one for one in made.resources.bindings() if one.spec.kind == "resource"],
+            "templates": [one for one in made.templates.bindings() if one.spec.kind == "resource"],
+            **{catalogue.field: catalogue.bindings() for catalogue in made.added_catalogues},
         }
+        return {kind: [*bindings] for kind, bindings in found.items()}
 
-    async def begin_tasks(self, *, works: bool | None = None) -> None:
-        """Connect to the store of tasks, and run tasks from now on, if the settings say so."""
-        if self.has_tasks:
-            await self.assembly.tasks.start(works=self.settings.tasks.run_here if works is None else works)
+    def extension(self, kind: type[ExtensionT]) -> ExtensionT | None:
+        """Return the extension of a class, if the server has it."""
+        return next((one for one in self.assembly.extensions if isinstance(one, kind)), None)
 
-    def pause_tasks(self) -> None:
-        """Begin no more stored tasks, because the server stops."""
-        if self.has_tasks and self.assembly.tasks.engine.durable:
-            self.assembly.tasks.pause()
+    async def begin(self) -> None:
+        """Let extensions begin to work, because the server begins to serve."""
+        for one in self.assembly.extensions:
+            try:
+                await one.start()
+            except Exception as error:
+                raise extension_failure(one.identifier, "start", error) from error
 
-    async def end_tasks(self) -> None:
-        """Stop all tasks, and notify the clients that are still connected."""
-        if self.has_tasks:
-            await self.stop_signal.run_unless_urgent(self.assembly.tasks.close())
+    def pause(self) -> None:
+        """Let extensions begin nothing new, because the server is about to stop."""
+        for one in self.assembly.extensions:
+            one.pause()
 
-    async def _close_scopes(self) -> None:
-        closer = self.assembly.inflight.scope_closer
-        await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
-
-    async def _close_resources(self) -> None:
-        await close_resources(self._container, CLOSE_SECONDS)
+    async def stop_extensions(self) -> None:
+        """Stop the extensions, the last one first, while clients that are still connected can be notified."""
+        for one in reversed(self.assembly.extensions):
+            await _close(f"the extension {one.identifier}", partial(self.stop_signal.run_unless_urgent, one.stop()))
 
     async def __aenter__(self) -> "ServerHost":
         await self.start()
@@ -170,11 +176,6 @@ class ServerHost:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
-
-    @property
-    def has_tasks(self) -> bool:
-        """Whether tools run as tasks; few servers have made the objects for that."""
-        return hasattr(self, "assembly") and "tasks" in vars(self.assembly)
 
     async def _load_settings(self) -> ServerSettings:
         overrides = await resolve_settings(self._container)
@@ -186,8 +187,10 @@ class ServerHost:
     def _compose(self) -> None:
         # Pydantic only warns about a model whose values do not match its fields. Such a result must fail instead.
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
-        self._undo_registrations()
-        assembly = self.assembly = ServerAssembly(self.settings, self.roles, has_principals=self.has_principals)
+        self._register()
+        assembly = self.assembly = ServerAssembly(
+            self.settings, self.roles, has_principals=self.has_principals, target=self.target
+        )
         self._finally("processes", assembly.processes.close)
         self._finally("threads", assembly.threads.close)
         if assembly.redis is not None:
@@ -199,22 +202,20 @@ class ServerHost:
             self._finally("telemetry", lambda: self.stop_signal.run_unless_urgent(observation.close()))
         if assembly.audit is not None:
             self._finally("the audit log", assembly.audit.close)
-        self._finally("objects that calls used", self._close_scopes)
-        self._finally("tasks", self.end_tasks)
-        self.registry, self.handler = assembly.registry, assembly.handler
+        scopes, unless_urgent = assembly.inflight.scope_closer, self.stop_signal.run_unless_urgent
+        self._finally("objects that calls used", lambda: unless_urgent(scopes.wait_closed(_CLOSING_SECONDS)))
+        self._finally("extensions", self.stop_extensions)
+        self.registry, self.handler = self.roles.tool_registry, assembly.handler
         self._check_apps()
-        for catalogue in (*assembly.catalogues, assembly.skills):
-            if catalogue is not None:
-                self._finally("registries", catalogue.close)
+        catalogues: tuple[Catalogue[Any, Any], ...] = (*assembly.catalogues, *assembly.added_catalogues)
+        for catalogue in catalogues:
+            self._finally("registries", catalogue.close)
         self._announce(assembly.subscriptions)
-        self._watch_loop()
-        if observation is not None:
-            self._observe(observation)
-
-    def _watch_loop(self) -> None:
         self.watchdog = Watchdog(STALL_SECONDS)
         self.watchdog.start()
         self._finally("the watchdog", self.watchdog.stop)
+        if observation is not None:
+            self._observe(observation)
 
     def _observe(self, observation: "Observation") -> None:
         """Let the metrics read the numbers that the server keeps."""
@@ -224,13 +225,13 @@ class ServerHost:
         gauges = Gauges(
             inflight=assembly.inflight,
             subscriptions=assembly.subscriptions,
-            tasks=assembly.tasks,
             threads=assembly.threads,
             processes=assembly.processes,
             layers=assembly.layers.inner,
         )
         gauges.register(observation.values, self.watchdog)
-        assembly.tasks.runner.tracing = observation.spans
+        for one in assembly.extensions:
+            one.observe(observation)
 
     async def _close_stores(self) -> None:
         """Close the stores that were made here; the container closes its own."""
@@ -239,8 +240,8 @@ class ServerHost:
         if self.roles.result_store is None:
             await self.assembly.result_store.close()
 
-    def _undo_registrations(self) -> None:
-        """When the server stops, restore the registries, which may belong to the container."""
+    def _register(self) -> None:
+        """Add the features to the registries, which may belong to the container, until the server stops."""
         roles = self.roles
         added: list[tuple[Registry[Any], Sequence[Any]]] = [
             (roles.tool_registry, roles.tools),
@@ -250,6 +251,7 @@ class ServerHost:
         for registry, items in added:
             names = [name for name in map(registry.name_of, items) if name not in registry]
             self._finally("registries", partial(registry.unregister_range, names))
+            registry.register_range(items)
 
     def _announce(self, subscriptions: Subscriptions) -> None:
         """Notify clients of all changes in the registries."""
@@ -279,7 +281,7 @@ async def make_handler(
     `settings` has the form of the settings file. Calls that are still running at the end of the block are stopped.
     """
     async with ServerHost(container, flags=settings) as host:
-        await host.begin_tasks()
+        await host.begin()
         try:
             yield host.handler
         finally:

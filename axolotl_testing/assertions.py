@@ -13,6 +13,7 @@ from axolotl_testing.findings import indented
 
 _FAILURE: Final = "_error"
 """How the reasons of hidden exceptions end, which are not refusals."""
+_NUMBER: Final = (bool, int, float)
 
 
 def assert_result(outcome: CallReply | PromptReply | ResourceReply, expected: Any) -> None:
@@ -106,13 +107,11 @@ def _differences(expected: Any, actual: Any, path: str) -> Iterator[str]:
             yield from _differences(one, other, f"{path}[{index}]")
         if len(expected) != len(actual):
             yield f"{path}: has {len(actual)} items instead of {len(expected)}"
-    elif expected != actual or (isinstance(actual, bool) != isinstance(expected, bool) and _is_number(expected)):
+    elif expected != actual or (
+        isinstance(actual, bool) != isinstance(expected, bool) and isinstance(expected, _NUMBER)
+    ):
         yield f"{path}: is {actual!r} instead of {expected!r}"
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, bool | int | float)

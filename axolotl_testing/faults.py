@@ -134,7 +134,8 @@ class FaultPlan:
     def check(self) -> None:
         """Raise an AssertionError if a fault was not used."""
         __tracebackhide__ = True
-        found = [f"{problem}{self._hint(one)}" for one in self._all() if (problem := one.problem())]
+        planned = [*self._faults, *self.stores.values()]
+        found = [f"{problem}{self._hint(one)}" for one in planned if (problem := one.problem())]
         if found:
             raise AssertionError(f"These faults did not happen:{indented(found)}")
 
@@ -146,10 +147,6 @@ class FaultPlan:
     def know(self, feature: str) -> None:
         """Remember the name of a feature."""
         self._known.add(feature)
-
-    def _all(self) -> Iterator[InjectedFault]:
-        yield from self._faults
-        yield from self.stores.values()
 
     def _hint(self, fault: InjectedFault) -> str:
         """Explain an unused fault by a misspelled name."""

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import did_you_mean
@@ -14,8 +14,6 @@ from axolotl_server.host import ServerHost
 from axolotl_testing.findings import indented
 from axolotl_testing.principal import as_principal
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
-
-ResultT = TypeVar("ResultT")
 
 
 class Policy:
@@ -60,7 +58,9 @@ class Policy:
         if sees is None and calls is None:
             raise TypeError("expect() needs sees, calls or both")
         principal = as_principal(subject, roles=roles, scopes=scopes, tenant=tenant, claims=claims)
-        seen, decisions = _run_apart(lambda: self._decide(principal))
+        # a loop of its own in a thread, because the test may have a running one
+        with ThreadPoolExecutor(1, thread_name_prefix="axolotl-policy") as thread:
+            seen, decisions = thread.submit(lambda: asyncio.run(self._decide(principal))).result()
         allowed = {name for name, decision in decisions.items() if decision.allowed is True}
         differences = [*_unknown({*(sees or ()), *(calls or ())}, decisions)] or [
             *(() if sees is None else _differences("sees", "does not see", seen, sees, decisions)),
@@ -84,15 +84,13 @@ class Policy:
                 def name_of(spec: FeatureSpec) -> str:
                     return spec.name if counts[spec.name] == 1 else f"{spec.kind}:{spec.name}"
 
-                decisions = {name_of(spec): await _decision(host, principal, spec) for spec in specs}
+                authorization = host.assembly.tools.authorization
+                is_off = Decision(True, "no policy", "authorization is off")
+                decisions = {
+                    name_of(spec): is_off if authorization is None else await authorization.decide(principal, spec)
+                    for spec in specs
+                }
                 return frozenset(map(name_of, visible)), decisions
-
-
-async def _decision(host: ServerHost, principal: Principal, spec: FeatureSpec) -> Decision:
-    authorization = host.assembly.tools.authorization
-    if authorization is None:
-        return Decision(True, "no policy", "authorization is off")
-    return await authorization.decide(principal, spec)
 
 
 def _unknown(names: Iterable[str], decisions: Mapping[str, Decision]) -> Iterator[str]:
@@ -123,9 +121,3 @@ def _described(principal: Principal) -> str:
     ]
     tenant = [f"tenant {principal.tenant}"] if principal.tenant is not None else []
     return " with ".join(filter(None, [principal.subject, " and ".join([*parts, *tenant])]))
-
-
-def _run_apart(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-    """Run a coroutine on a loop of its own, in a thread because the test may have a running one."""
-    with ThreadPoolExecutor(1, thread_name_prefix="axolotl-policy") as thread:
-        return thread.submit(lambda: asyncio.run(work())).result()

@@ -180,12 +180,12 @@ def _options(file: FileSettings, settings: SettingsSource | None) -> list[str]:
 def _environment(settings: Mapping[str, Any]) -> dict[str, str]:
     """Make the environment of a server: settings are variables, which win over the settings file."""
     own = {name: value for name, value in os.environ.items() if not name.upper().startswith(_PREFIX)}
+
+    def portable(value: Any) -> Any:
+        return sorted(value) if isinstance(value, set | frozenset) else str(value)
+
     given = {
-        f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value, default=_portable)
+        f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value, default=portable)
         for name, value in settings.items()
     }
     return {**own, "AXOLOTL_ENV_FILE": os.devnull, **given}
-
-
-def _portable(value: Any) -> Any:
-    return sorted(value) if isinstance(value, set | frozenset) else str(value)

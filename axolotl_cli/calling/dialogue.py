@@ -15,7 +15,7 @@ from axolotl_cli.text import escape_controls, one_line
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.questions.question import Root
 from axolotl_server.client.replies import ACCEPT, DECLINE, Answer, Question
-from axolotl_server.execution.daemon_thread import run_in_daemon_thread
+from axolotl_server.execution.threads import run_in_daemon_thread
 
 _KINDS: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
 
@@ -93,7 +93,11 @@ class Dialogue:
                     return await _fill_in(question)
                 case "sampling/createMessage", _:
                     return await _answer_as_model(question)
-            return await _ask_roots()
+            here = Path.cwd()
+            _print("Which directories may the server use?", bold=True)
+            line = await _read_line(f"  Directories, separated by commas [{here}]: ")
+            directories = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
+            return [_root(directory) for directory in directories]
         except EOFError:
             _print("")
             if question.method == "elicitation/create":
@@ -137,14 +141,6 @@ async def _answer_as_model(question: Question) -> str:
         for block in content if isinstance(content, list) else [content]:
             _print(f"  {message['role']}: {block.get('text', '[' + str(block['type']) + ']')}")
     return await _read_line("  Answer as the model: ")
-
-
-async def _ask_roots() -> list[Root]:
-    here = Path.cwd()
-    _print("Which directories may the server use?", bold=True)
-    line = await _read_line(f"  Directories, separated by commas [{here}]: ")
-    directories = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
-    return [_root(directory) for directory in directories]
 
 
 def _root(directory: str) -> Root:

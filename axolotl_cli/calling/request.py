@@ -4,14 +4,14 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import typer
 
 from axolotl_cli.calling.dialogue import Dialogue
+from axolotl_cli.calling.running_server import use_server
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import FileOptions, RemoteOptions
 from axolotl_cli.output import print_json
@@ -20,6 +20,7 @@ from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line, report
 from axolotl_cli.views.progress import CallProgress
 from axolotl_cli.views.schemas import sample_of
+from axolotl_cli.views.verdict import Verdict, explain_decision
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
@@ -37,10 +38,21 @@ def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str,
     """Parse JSON objects and `key=value` pairs; the schema tells which values are text."""
     arguments: dict[str, Any] = {}
     for word in map(as_text, words):
-        for key, value in _read(word, schema):
+        if word.lstrip().startswith("{"):
+            try:
+                given = json.loads(word)
+            except ValueError as error:
+                raise ConfigurationError(f"The arguments are not a JSON object: {error}") from error
+        else:
+            key, separator, text = word.partition("=")
+            if not separator or not key:
+                raise ConfigurationError(f"{word!r} is not an argument: write key=value or a JSON object")
+            own = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
+            given = {key: text if "string" in _types(own, schema) else _json_or_text(text)}
+        for key in given:
             if key in arguments:
                 raise ConfigurationError(f"The argument {key!r} is given twice")
-            arguments[key] = value
+        arguments |= given
     return arguments
 
 
@@ -55,28 +67,7 @@ def as_text(word: str) -> str:
     return os.fsencode(word).decode("utf-8", "replace")
 
 
-def _read(word: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    if word.lstrip().startswith("{"):
-        yield from _read_object(word).items()
-        return
-    key, separator, value = word.partition("=")
-    if not separator or not key:
-        raise ConfigurationError(f"{word!r} is not an argument: write key=value or a JSON object")
-    unnamed = schema.get("additionalProperties", {})
-    yield key, _read_value(value, schema.get("properties", {}).get(key, unnamed), schema)
-
-
-def _read_object(word: str) -> dict[str, Any]:
-    try:
-        value: dict[str, Any] = json.loads(word)
-    except ValueError as error:
-        raise ConfigurationError(f"The arguments are not a JSON object: {error}") from error
-    return value
-
-
-def _read_value(text: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    if "string" in _types(schema, root):
-        return text
+def _json_or_text(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -102,9 +93,16 @@ _SAMPLE: Final = "sampling/createMessage"
 class CommandAnswers:
     """Answers questions with the values of `--answer`, and asks all others at the terminal."""
 
-    def __init__(self, words: Sequence[str], progress: CallProgress | None = None) -> None:
-        self._given = _read_words(words)
-        self._progress = progress or CallProgress()
+    def __init__(self, words: Sequence[str], progress: CallProgress) -> None:
+        self._given: dict[str, str] = {}
+        for word in map(as_text, words):
+            key, separator, text = word.partition("=")
+            if not separator or not key:
+                raise ConfigurationError(f"{word!r} is not an answer: write --answer key=JSON")
+            if key in self._given:
+                raise ConfigurationError(f"The answer to {key!r} is given twice")
+            self._given[key] = text
+        self._progress = progress
         self._used: dict[str, Mapping[str, Any]] = {}
         self._dialogue = Dialogue()
 
@@ -121,30 +119,16 @@ class CommandAnswers:
             self._used[key] = question.params
             return _read_answer(question, self._given[key])
         if not sys.stdin.isatty():
+            about = {_FORM: f" ({question.message})", _SAMPLE: " to a model"}.get(question.method, " for directories")
             raise ConfigurationError(
-                f"{_question(question)} has no answer, and stdin is not a terminal; {_how_to_answer(question)}"
+                f"The question {key!r}{about} has no answer, and stdin is not a terminal; {_how_to_answer(question)}"
             )
         with self._progress.paused():
             return await self._dialogue.answer(question)
 
 
-def _read_words(words: Sequence[str]) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for word in map(as_text, words):
-        key, separator, text = word.partition("=")
-        if not separator or not key:
-            raise ConfigurationError(f"{word!r} is not an answer: write --answer key=JSON")
-        if key in given:
-            raise ConfigurationError(f"The answer to {key!r} is given twice")
-        given[key] = text
-    return given
-
-
 def _read_answer(question: Question, text: str) -> Answer:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
+    value = _json_or_text(text)
     if question.method == _FORM and value in _ACTIONS:
         return {"action": value}
     if isinstance(value, dict):
@@ -155,11 +139,6 @@ def _read_answer(question: Question, text: str) -> Answer:
     if question.method == _FORM or not all(isinstance(root, str) for root in roots):
         raise ConfigurationError(f"The answer to {question.key!r} is invalid; {_how_to_answer(question)}")
     return [Root(root if "://" in root else Path(root).absolute().as_uri()) for root in roots]
-
-
-def _question(question: Question) -> str:
-    detail = {_FORM: f" ({question.message})", _SAMPLE: " to a model"}.get(question.method, " for directories")
-    return f"The question {question.key!r}{detail}"
 
 
 def _how_to_answer(question: Question) -> str:
@@ -174,12 +153,6 @@ def _how_to_answer(question: Question) -> str:
     option = shlex.quote(f"{question.key}={example}")
     return f"answer for example with --answer {option}, or with --answer {question.key}=decline"
 
-
-SchemaOf: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
-"""Finds the input schema of a tool. It is empty for an unknown tool; the server reports the error."""
-
-Prepare: TypeAlias = Callable[[SchemaOf], Awaitable[Mapping[str, Any]]]
-"""Makes the params of a request, which may depend on the server."""
 
 Show: TypeAlias = Callable[[Mapping[str, Any]], object]
 
@@ -215,31 +188,35 @@ class Sender:
                 self._context.fail("Missing argument 'TARGET'.")
             self._target, *given = given
         if not given:
-            hint = "" if self._remote.url is not None else self._hint_at_default_target()
+            hint = ""
+            if self._remote.url is None and _is_not_target(self._target):
+                command = f"axolotl {self._context.info_name} - {self._target}"
+                hint = f" {self._target!r} was read as TARGET: for the target in the settings file, write {command}"
             self._context.fail(f"Missing argument '{missing}'.{hint}")
         return given
 
-    def _hint_at_default_target(self) -> str:
-        """Explain that a word which is surely no target was read as one."""
-        if not _is_not_target(self._target):
-            return ""
-        command = f"axolotl {self._context.info_name} - {self._target}"
-        return f" {self._target!r} was read as TARGET: for the target in the settings file, write {command}"
-
-    def send(self, method: str, prepare: Prepare, answers: Sequence[str], show: Show | None) -> Mapping[str, Any]:
+    def send(
+        self, method: str, params: dict[str, Any], answers: Sequence[str], show: Show | None, words: Sequence[str] = ()
+    ) -> Mapping[str, Any]:
         """Send a request and show its result, as JSON without `show`; show progress and log messages meanwhile.
 
-        If the server refuses the request, print its error and exit.
+        The words are arguments of a tool, whose schema tells what they mean. If the server refuses the request, print
+        its error and exit.
         """
         answering = CommandAnswers(answers, self._progress)
         try:
-            result = self._run(method, prepare, answering)
+            result = self._run(method, params, words, answering)
         except (TaskCancelled, UnansweredQuestion) as error:
             raise ConfigurationError(str(error)) from error
         except RemoteError as error:
             if error.message.startswith("Method not found"):  # the code alone may also mean an unknown tool
                 error.add_note(f"The server has no {method.partition('/')[0]}. axolotl list shows what it has")
-            _print_refusal(error, as_json=show is None)
+            if show is None:
+                print_json({"error": {"code": error.code, "message": error.message, "data": error.data}})
+            else:
+                report(f"{error.message} ({error.code})")
+            for hint in getattr(error, "__notes__", ()):
+                typer.secho(one_line(hint), fg="yellow", err=True)
             raise typer.Exit(ExitCode.REFUSED) from None
         finally:
             self._progress.stop()
@@ -248,17 +225,23 @@ class Sender:
         (show or print_json)(result)
         return result
 
-    def _run(self, method: str, prepare: Prepare, answering: CommandAnswers) -> Mapping[str, Any]:
+    def _run(
+        self, method: str, params: dict[str, Any], words: Sequence[str], answering: CommandAnswers
+    ) -> Mapping[str, Any]:
         if self._remote.url is not None:
-            from axolotl_cli.calling.running_server import RunningServer
 
             async def ask(client: Client) -> Mapping[str, Any]:
-                return await self._converse(client, method, await prepare(partial(_listed_schema, client)))
+                if words:
+                    listed = {tool["name"]: tool.get("inputSchema", {}) for tool in await client.list_tools()}
+                    params["arguments"] = read_arguments(words, listed.get(params["name"], {}))
+                return await self._converse(client, method, params)
 
-            return RunningServer.of(self._remote).use(ask, answering)
+            return use_server(self._remote, ask, answering)
 
         async def work(host: ServerHost) -> Mapping[str, Any]:
-            params = await prepare(partial(_bound_schema, host))
+            if words:
+                binding = host.assembly.tools.find(params["name"])
+                params["arguments"] = read_arguments(words, {} if binding is None else binding.spec.input_schema)
             caller = self._principal or host.settings.stdio.caller
             client = InProcessClient(host.handler, caller, answer=answering)
             try:
@@ -291,48 +274,24 @@ def _is_not_target(word: str) -> bool:
     return word.isidentifier() and not Path(f"{word}.py").exists() and not Path(word).exists()
 
 
-async def _bound_schema(host: ServerHost, name: str) -> Mapping[str, Any]:
-    binding = host.assembly.tools.find(name)
-    return {} if binding is None else binding.spec.input_schema
-
-
-async def _listed_schema(client: Client, name: str) -> Mapping[str, Any]:
-    return next((tool.get("inputSchema", {}) for tool in await client.list_tools() if tool["name"] == name), {})
-
-
 async def _hint(
     host: ServerHost, caller: Principal, method: str, params: Mapping[str, Any], refusal: str
 ) -> str | None:
     """Explain a refusal to the developer at the shell: other callers may not know that the feature exists."""
-    from axolotl_cli.views.verdict import Verdict, explain_decision
-
     kind, key = {"tools/call": ("tool", "name"), "prompts/get": ("prompt", "name")}.get(method, ("resource", "uri"))
     verdict = await explain_decision(host, caller, kind, params[key])
-    if not isinstance(verdict, Verdict):
-        return _what_there_is(host, kind) if "not found: " in refusal and "did you mean" not in refusal else None
-    if verdict.allowed:
+    if isinstance(verdict, Verdict):
+        return (
+            None
+            if verdict.allowed
+            else (
+                f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: "
+                f"{verdict.rule}). Use --as with another principal, or set stdio.principal"
+            )
+        )
+    if kind == "resource" or "not found: " not in refusal or "did you mean" in refusal:
         return None
-    return (
-        f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: {verdict.rule}). "
-        "Use --as with another principal, or set stdio.principal"
-    )
-
-
-def _what_there_is(host: ServerHost, kind: str) -> str | None:
-    """Name all tools or prompts of a server, if they are few."""
-    if kind == "resource":
-        return None
-    bindings = host.assembly.tools.bindings() if kind == "tool" else host.assembly.prompts.bindings()
-    names = sorted(binding.spec.name for binding in bindings)
+    names = sorted(binding.spec.name for binding in host.bindings()[f"{kind}s"])
     if len(names) > _MAX_LISTED:
         return f"This server has {len(names)} {kind}s; axolotl list shows them"
     return f"This server has these {kind}s: {', '.join(names)}" if names else None
-
-
-def _print_refusal(error: RemoteError, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"error": {"code": error.code, "message": error.message, "data": error.data}})
-    else:
-        report(f"{error.message} ({error.code})")
-    for hint in getattr(error, "__notes__", ()):
-        typer.secho(one_line(hint), fg="yellow", err=True)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import typer
 
@@ -23,53 +23,24 @@ _MISSING: Final = "Name the variable with the token: --token-env NAME"
 _REJECTED: Final = "Find out why, in the project of the server: axolotl auth doctor --token-env NAME"
 
 
-class RunningServer(NamedTuple):
-    """The address of a server, the token for it, and the revision to speak, if not the latest."""
+def use_server(
+    options: RemoteOptions,
+    work: Callable[[Client], Awaitable[T]],
+    answer: Answering | None = None,
+    *,
+    within_seconds: float | None = None,
+) -> T:
+    """Connect and do some work; if the server does not answer in time, print the reason and exit.
 
-    url: str
-    token: str | None = None
-    revision: str | None = None
+    Raises a ConfigurationError if the variable with the token is not set.
+    """
+    url, variable = options.url or "", options.token_env
+    token = None if variable is None else os.environ.get(variable)
+    if variable is not None and not token:
+        raise ConfigurationError(f"The environment variable {variable} of --token-env is not set")
 
-    @classmethod
-    def of(cls, options: RemoteOptions) -> "RunningServer":
-        """Read the token from its variable; raises a ConfigurationError if that is not set."""
-        assert options.url is not None
-        token = None
-        if options.token_env is not None:
-            token = os.environ.get(options.token_env)
-            if not token:
-                raise ConfigurationError(f"The environment variable {options.token_env} of --token-env is not set")
-        return cls(options.url, token, options.revision)
-
-    def use(
-        self,
-        work: Callable[[Client], Awaitable[T]],
-        answer: Answering | None = None,
-        *,
-        within_seconds: float | None = None,
-    ) -> T:
-        """Connect and do some work; if the server does not answer in time, print the reason and exit."""
-        try:
-            return run(self._use(work, answer, within_seconds))
-        except ConnectionError as error:
-            report(str(error))
-            if isinstance(error, HttpStatusError) and error.status == 401:
-                typer.secho(_MISSING if self.token is None else _REJECTED, fg="yellow", err=True)
-            raise typer.Exit(ExitCode.UNREACHABLE) from None
-
-    async def _use(
-        self, work: Callable[[Client], Awaitable[T]], answer: Answering | None, within_seconds: float | None
-    ) -> T:
-        try:
-            async with asyncio.timeout(within_seconds) as deadline:
-                return await self._connect(work, answer)
-        except TimeoutError:
-            if deadline.expired():
-                raise ConnectionError(f"{self.url} gave no answer in time") from None
-            raise
-
-    async def _connect(self, work: Callable[[Client], Awaitable[T]], answer: Answering | None) -> T:
-        connection = connect_url(self.url, token=self.token, revision=self.revision, answer=answer)
+    async def connect_and_work() -> T:
+        connection = connect_url(url, token=token, revision=options.revision, answer=answer)
         try:
             client = await connection.__aenter__()
         except ValueError as error:
@@ -80,3 +51,20 @@ class RunningServer(NamedTuple):
             return await work(client)
         finally:
             await connection.__aexit__(None, None, None)
+
+    async def work_in_time() -> T:
+        try:
+            async with asyncio.timeout(within_seconds) as deadline:
+                return await connect_and_work()
+        except TimeoutError:
+            if deadline.expired():
+                raise ConnectionError(f"{url} gave no answer in time") from None
+            raise
+
+    try:
+        return run(work_in_time())
+    except ConnectionError as error:
+        report(str(error))
+        if isinstance(error, HttpStatusError) and error.status == 401:
+            typer.secho(_MISSING if token is None else _REJECTED, fg="yellow", err=True)
+        raise typer.Exit(ExitCode.UNREACHABLE) from None

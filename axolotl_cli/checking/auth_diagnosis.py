@@ -12,6 +12,7 @@ from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.access.fetcher import HttpFetcher, Unavailable
 from axolotl_server.access.gate import CLOCK_SKEW_SECONDS, metadata_url
+from axolotl_server.access.verifiers import make_verifier
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.urls import canonical, is_loopback
 
@@ -21,6 +22,18 @@ Offer: TypeAlias = Callable[[Principal], Awaitable[str]]
 
 _LEAST_RSA_BITS: Final = 2048
 _ROLE_NAMES: Final = ("roles", "groups", "cognito:groups", "permissions")
+
+
+_FAMILIES: Final[Mapping[Any, tuple[str, ...]]] = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("Ed",)}
+_SKIPPED: Final = {
+    "settings": "",
+    "metadata": "not needed: the keys are in the settings",
+    "keys": "their URL is unknown",
+    "token": "give one with --token-env",
+    "server": "give its URL with --url",
+    "registration": "the metadata of the issuer is unknown",
+    "policy": "needs a valid token",
+}
 
 
 class AuthFinding(msgspec.Struct, frozen=True):
@@ -57,37 +70,33 @@ class AuthDiagnosis:
 
     async def findings(self) -> AsyncIterator[AuthFinding]:
         """Run all checks in their order; each depends only on what the ones before it have found."""
-        checks: dict[str, Callable[[], Awaitable[str | None]]] = {"settings": self._check_settings}
-        if self._settings.introspection_url is None:
-            for issuer in self._settings.issuers:
-                checks[f"metadata of {issuer}"] = lambda issuer=issuer: self._check_metadata(issuer)  # type: ignore[misc]
-                checks[f"keys of {issuer}"] = lambda issuer=issuer: self._check_keys(issuer)  # type: ignore[misc]
-        checks |= {
-            "token": self._check_token,
-            "server": self._check_server,
-            "registration": self._check_registration,
-            "policy": self._check_policy,
-        }
+        settings = self._settings
         try:
-            await self._close_verifier()
+            await make_verifier(settings).close()  # its library may be missing
         except ConfigurationError as error:
             yield AuthFinding("settings", "problem", str(error), code=2)
             return
-        for name, check in checks.items():
-            try:
-                text = await check()
-                yield AuthFinding(name, "skipped" if text is None else "ok", text or _SKIPPED[name.partition(" ")[0]])
-            except _Problem as problem:
-                yield AuthFinding(name, "problem", problem.text, problem.setting, problem.code)
-            except Unavailable as error:
-                setting = "issuers" if name.startswith("metadata") else None
-                yield AuthFinding(name, "problem", str(error), setting, code=3)
+        yield await self._result("settings", self._check_settings())
+        for issuer in settings.issuers if settings.introspection_url is None else ():
+            yield await self._result(f"metadata of {issuer}", self._check_metadata(issuer))
+            yield await self._result(f"keys of {issuer}", self._check_keys(issuer))
+        yield await self._result("token", self._check_token())
+        yield await self._result("server", self._check_server())
+        yield await self._result("registration", self._check_registration())
+        if self._principal is None:
+            yield AuthFinding("policy", "skipped", _SKIPPED["policy"])
+        else:
+            yield await self._result("policy", self._offer(self._principal))
 
-    async def _close_verifier(self) -> None:
-        """Make the verifier of the settings for a moment; raises ConfigurationError if its library is missing."""
-        from axolotl_server.access.verifiers import make_verifier
-
-        await make_verifier(self._settings).close()
+    async def _result(self, name: str, check: Awaitable[str | None]) -> AuthFinding:
+        try:
+            text = await check
+        except _Problem as problem:
+            return AuthFinding(name, "problem", problem.text, problem.setting, problem.code)
+        except Unavailable as error:
+            setting = "issuers" if name.startswith("metadata") else None
+            return AuthFinding(name, "problem", str(error), setting, code=3)
+        return AuthFinding(name, "skipped" if text is None else "ok", text or _SKIPPED[name.partition(" ")[0]])
 
     async def _check_settings(self) -> str:
         settings = self._settings
@@ -110,16 +119,14 @@ class AuthDiagnosis:
     async def _check_metadata(self, issuer: str) -> str | None:
         if self._settings.hmac_secret is not None:
             return None
-        from axolotl_server.access.issuer_keys import metadata_urls
+        from axolotl_server.access.issuer_keys import metadata_urls  # its library may be missing
 
-        *others, last = metadata_urls(issuer)
-        for url in (*others, last):
+        urls = list(metadata_urls(issuer))
+        for url in urls:
             try:
                 found = await self._fetcher.get(url)
             except Unavailable:
-                if url == last:
-                    if self._settings.jwks is not None:
-                        return None
+                if url == urls[-1] and self._settings.jwks is None:
                     raise
                 continue
             named = found.get("issuer")
@@ -131,7 +138,7 @@ class AuthDiagnosis:
         return None
 
     async def _check_keys(self, issuer: str) -> str | None:
-        from axolotl_server.access.issuer_keys import FileKeys, UrlKeys, keys_url, usable_keys
+        from axolotl_server.access.issuer_keys import keys_in_file, keys_url, usable_keys
 
         settings = self._settings
         if settings.hmac_secret is not None:
@@ -139,10 +146,9 @@ class AuthDiagnosis:
         metadata = self._metadata.get(issuer)
         if settings.jwks is not None:
             is_url = "://" in settings.jwks
-            source = UrlKeys(self._fetcher, settings.jwks) if is_url else FileKeys(Path(settings.jwks))
-            loaded = await source.load()
+            loaded = await (self._fetcher.get(settings.jwks) if is_url else keys_in_file(Path(settings.jwks))())
         elif metadata is not None:
-            loaded = await UrlKeys(self._fetcher, keys_url(issuer, metadata)).load()
+            loaded = await self._fetcher.get(keys_url(issuer, metadata))
         else:
             return None
         keys = usable_keys(loaded.get("keys"))
@@ -157,10 +163,7 @@ class AuthDiagnosis:
             return None
         claims = claims_of(self._token)
         if self._settings.introspection_url is None:
-            for problem in _faults_of_claims(claims, self._settings):
-                raise problem
-        from axolotl_server.access.verifiers import make_verifier
-
+            _check_claims(claims, self._settings)
         made = make_verifier(self._settings)
         try:
             if made.verifier is None:
@@ -218,30 +221,10 @@ class AuthDiagnosis:
         documents = metadata.get("client_id_metadata_document_supported") is True
         methods = metadata.get("code_challenge_methods_supported")
         pkce = isinstance(methods, list) and "S256" in methods
-        ways = [
-            *(["dynamic registration"] if dynamic else []),
-            *(["client ID metadata documents"] if documents else []),
-        ]
-        text = (
-            f"clients can use {' and '.join(ways)}"
-            if ways
-            else "register each client by hand, and give it its client ID"
-        )
+        known = {"dynamic registration": dynamic, "client ID metadata documents": documents}
+        ways = " and ".join(way for way, is_there in known.items() if is_there)
+        text = f"clients can use {ways}" if ways else "register each client by hand, and give it its client ID"
         return text + ("" if pkce else f"; {issuer} does not announce PKCE with S256, so strict clients refuse it")
-
-    async def _check_policy(self) -> str | None:
-        return None if self._principal is None else await self._offer(self._principal)
-
-
-_SKIPPED: Final = {
-    "settings": "",
-    "metadata": "not needed: the keys are in the settings",
-    "keys": "their URL is unknown",
-    "token": "give one with --token-env",
-    "server": "give its URL with --url",
-    "registration": "the metadata of the issuer is unknown",
-    "policy": "needs a valid token",
-}
 
 
 def claims_of(token: str) -> dict[str, Any] | None:
@@ -254,15 +237,14 @@ def claims_of(token: str) -> dict[str, Any] | None:
         return None
 
 
-def _faults_of_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) -> Iterator[_Problem]:
+def _check_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) -> None:
     """Compare the claims with the settings: where the verifier says that something is wrong, this says what."""
     if claims is None:
-        yield _Problem(
+        raise _Problem(
             "the token is not a JWT: it is opaque, as those of Google are, or not a token at all. Set "
             "introspection_url if the issuer has one, or give the container the role token_verifier",
             "introspection_url",
         )
-        return
     issuer, now, skew = claims.get("iss"), time.time(), CLOCK_SKEW_SECONDS
     if issuer not in settings.issuers:
         near = next((one for one in settings.issuers if one.rstrip("/") == str(issuer).rstrip("/")), None)
@@ -271,22 +253,21 @@ def _faults_of_claims(claims: Mapping[str, Any] | None, settings: AuthSettings) 
             hint = (
                 "; this is an Entra token of version 1: set requestedAccessTokenVersion to 2 in the manifest of the app"
             )
-        yield _Problem(f"iss is {issuer!r}, the settings accept {', '.join(settings.issuers)}{hint}", "issuers")
+        raise _Problem(f"iss is {issuer!r}, the settings accept {', '.join(settings.issuers)}{hint}", "issuers")
     expires, starts = claims.get("exp"), claims.get("nbf")
     if isinstance(expires, int | float) and expires + skew < now:
-        yield _Problem(f"the token expired {now - expires:.0f} seconds ago: get a new one, or compare the clocks")
+        raise _Problem(f"the token expired {now - expires:.0f} seconds ago: get a new one, or compare the clocks")
     if isinstance(starts, int | float) and starts - skew > now:
-        yield _Problem(f"the token is valid in {starts - now:.0f} seconds: compare the clocks")
+        raise _Problem(f"the token is valid in {starts - now:.0f} seconds: compare the clocks")
     audience = claims.get("aud")
     if audience is None:
         hint = ""
         if "client_id" in claims:
             hint = "; it has client_id only, as those of Cognito do: request the token for a resource"
-        yield _Problem(f"the token has no aud, so it could be for any server{hint}", "audiences")
-        return
+        raise _Problem(f"the token has no aud, so it could be for any server{hint}", "audiences")
     audiences = audience if isinstance(audience, list) else [audience]
     if {*map(canonical, map(str, audiences))}.isdisjoint(map(canonical, settings.accepted_audiences)):
-        yield _Problem(
+        raise _Problem(
             f"aud is {', '.join(map(str, audiences))}, the settings accept {', '.join(settings.accepted_audiences)}: "
             "request the token for this resource, or add the value to audiences",
             "audiences",
@@ -311,9 +292,6 @@ def _faults_of(key: Mapping[str, Any], algorithms: tuple[str, ...]) -> Iterator[
         return
     if key.get("kty") == "RSA" and size < _LEAST_RSA_BITS:
         yield f"{name} has {size} bits; at least {_LEAST_RSA_BITS} are needed"
-
-
-_FAMILIES: Final[Mapping[Any, tuple[str, ...]]] = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("Ed",)}
 
 
 def _role_path(claims: Mapping[str, Any], known: tuple[str, ...]) -> str | None:

@@ -35,26 +35,22 @@ class ConfigPaths:
 
     def find(self, name: ClientName, scope: Scope) -> Path | None:
         """Return the path of a client's file, or None if it has no file for the scope."""
-        return (self._of_project if scope is Scope.PROJECT else self._of_user).get(name)
-
-    @property
-    def _of_user(self) -> dict[ClientName, Path]:
-        return {
-            ClientName.CLAUDE_CODE: (self._variable("CLAUDE_CONFIG_DIR") or self.home) / ".claude.json",
-            ClientName.CLAUDE_DESKTOP: self.applications / "Claude" / "claude_desktop_config.json",
-            ClientName.CURSOR: self.home / ".cursor" / "mcp.json",
-            ClientName.VSCODE: self.applications / "Code" / "User" / "mcp.json",
-            ClientName.GEMINI_CLI: self.home / ".gemini" / "settings.json",
-        }
-
-    @property
-    def _of_project(self) -> dict[ClientName, Path]:
-        return {
-            ClientName.CLAUDE_CODE: self.project / ".mcp.json",
-            ClientName.CURSOR: self.project / ".cursor" / "mcp.json",
-            ClientName.VSCODE: self.project / ".vscode" / "mcp.json",
-            ClientName.GEMINI_CLI: self.project / ".gemini" / "settings.json",
-        }
+        if scope is Scope.PROJECT:
+            paths = {
+                ClientName.CLAUDE_CODE: self.project / ".mcp.json",
+                ClientName.CURSOR: self.project / ".cursor" / "mcp.json",
+                ClientName.VSCODE: self.project / ".vscode" / "mcp.json",
+                ClientName.GEMINI_CLI: self.project / ".gemini" / "settings.json",
+            }
+        else:
+            paths = {
+                ClientName.CLAUDE_CODE: (self._variable("CLAUDE_CONFIG_DIR") or self.home) / ".claude.json",
+                ClientName.CLAUDE_DESKTOP: self.applications / "Claude" / "claude_desktop_config.json",
+                ClientName.CURSOR: self.home / ".cursor" / "mcp.json",
+                ClientName.VSCODE: self.applications / "Code" / "User" / "mcp.json",
+                ClientName.GEMINI_CLI: self.home / ".gemini" / "settings.json",
+            }
+        return paths.get(name)
 
     def _variable(self, name: str) -> Path | None:
         value = self.variables.get(name)

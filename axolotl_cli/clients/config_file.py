@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +123,14 @@ def merge(content: bytes, entry: ClientEntry, *, force: bool = False) -> str | N
         )
         if not isinstance(document, dict):
             raise InvalidConfigFile("it is not a JSON object")
-        added = [_add_server(document, entry, force), *(_add_input(document, needed) for needed in entry.inputs)]
+        added = [_add_server(document, entry, force)]
+        for needed in entry.inputs:
+            inputs = document.setdefault("inputs", [])
+            if not isinstance(inputs, list):
+                raise InvalidConfigFile("inputs is not an array")
+            added.append(not any(isinstance(one, dict) and one.get("id") == needed["id"] for one in inputs))
+            if added[-1]:
+                inputs.append(dict(needed))
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         text.encode()
     except UnicodeError:
@@ -144,7 +150,11 @@ def _add_server(document: dict[str, Any], entry: ClientEntry, force: bool) -> bo
         raise InvalidConfigFile(f"{entry.section} is not an object")
     present = servers.get(entry.name, {})
     old = present if isinstance(present, dict) else {}
-    different = [key for key in _OWN_KEYS if _differs(key, old.get(key), entry.server.get(key))]
+    # An empty value may also be missing, and so may the transport, which other keys imply.
+    pairs = {key: (old.get(key), entry.server.get(key)) for key in _OWN_KEYS}
+    different = [
+        key for key, (had, has) in pairs.items() if had != has and (had and has if key == "type" else had or has)
+    ]
     if entry.name in servers and present is old and not different:
         return False
     if entry.name in servers and not force:
@@ -154,19 +164,4 @@ def _add_server(document: dict[str, Any], entry: ClientEntry, force: bool) -> bo
         )
     users = {key: value for key, value in old.items() if key not in _OWN_KEYS}
     servers[entry.name] = {**entry.server, **users}
-    return True
-
-
-def _differs(key: str, old: Any, new: Any) -> bool:
-    """Compare two values; an empty one may also be missing, and so may the transport, which other keys imply."""
-    return bool(old and new if key == "type" else old or new) and old != new
-
-
-def _add_input(document: dict[str, Any], needed: Mapping[str, Any]) -> bool:
-    inputs = document.setdefault("inputs", [])
-    if not isinstance(inputs, list):
-        raise InvalidConfigFile("inputs is not an array")
-    if any(isinstance(one, dict) and one.get("id") == needed["id"] for one in inputs):
-        return False
-    inputs.append(dict(needed))
     return True

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,6 @@ from axolotl_cli.runtime import load_server_settings
 from axolotl_cli.serving.address import address_of
 from axolotl_cli.target import ChosenTarget, resolve_target
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.settings.transports import HttpSettings
 
 _NAME: Final = re.compile(
     r"(?:^|_)(?:api_?key|key|keys|token|tokens|secret|secrets|pass|passwd|password|passphrase|pwd|pin|credential|"
@@ -87,37 +86,6 @@ class ClientEntry:
         return {**inputs, self.section: {self.name: dict(self.server)}}
 
 
-@dataclass(slots=True)
-class _References:
-    """References to values that are not in the file, and the inputs that the client asks for."""
-
-    client: KnownClient
-    server: str
-    inputs: list[dict[str, Any]] = field(default_factory=list)
-
-    def refer(self, variable: str, *, secret: bool) -> str:
-        reference = self.client.refer(variable, self.server)
-        if self.client.asks:
-            identifier = self.client.input_id(variable, self.server)
-            description = f"{variable} for {self.server}"
-            self.inputs.append(
-                {"type": "promptString", "id": identifier, "description": description, "password": secret}
-            )
-        return reference
-
-
-def check_name(name: str) -> str:
-    """Return the name of a server if every client accepts it; otherwise raise an error."""
-    if _SERVER_NAME.fullmatch(name) is None:
-        raise ConfigurationError(f"{name!r} is not a valid server name: use up to 64 letters, digits, - and _")
-    return name
-
-
-def suggested_name(name: str) -> str:
-    """Turn the name of a server into one that every client accepts."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "axolotl"
-
-
 def over_stdio(
     client: KnownClient,
     name: str,
@@ -133,8 +101,23 @@ def over_stdio(
     matters. With -P, nothing is imported from that directory, which others may be able to write to. With uv, the entry
     has no path of an environment, which may be created again elsewhere.
     """
-    references = _References(client, name)
-    environment = dict(_variable(references, one, with_secrets) for one in variables)
+    environment: dict[str, str] = {}
+    inputs: list[dict[str, Any]] = []
+    for text in variables:
+        variable, separator, value = text.partition("=")
+        if _VARIABLE.fullmatch(variable) is None:
+            raise ConfigurationError("--env needs NAME=VALUE, or NAME for a value that is not written to the file")
+        if separator and looks_secret(variable, value) and not with_secrets:
+            way = "asks for it" if client.asks else "takes it from its environment"
+            remedy = f"use --env {variable} without a value, so that {client.title} {way}"
+            option = "--with-secrets to write it"
+            if client.reference is None:
+                remedy, option = "let the server read it from a file (a setting that ends in _FILE)", "--with-secrets"
+            raise ConfigurationError(f"The value of {variable} looks like a secret: {remedy}, or add {option}")
+        if not separator:
+            value, asked = _reference(client, variable, name, secret=looks_secret(variable, "-"))
+            inputs += asked
+        environment[variable] = value
     directory = str(Path.cwd())
     program = {
         Launcher.PYTHON: {
@@ -144,8 +127,7 @@ def over_stdio(
         Launcher.UV: {"command": "uv", "args": ["run", "--directory", directory, "axolotl", *arguments]},
         Launcher.UV_PROJECT: {"command": "uv", "args": ["run", "axolotl", *arguments]},
     }[launcher]
-    entry = client.entry("stdio", {**program, "env": environment})
-    return ClientEntry(client.section, name, entry, references.inputs)
+    return ClientEntry(client.section, name, client.entry("stdio", {**program, "env": environment}), inputs)
 
 
 def over_http(client: KnownClient, name: str, url: str, token_variable: str | None = None) -> ClientEntry:
@@ -154,39 +136,27 @@ def over_http(client: KnownClient, name: str, url: str, token_variable: str | No
         raise ConfigurationError("--url needs a URL, for example https://mcp.example.com/mcp")
     if is_secret_url(url):
         raise ConfigurationError("The URL contains a secret: remove it, and name a variable with --token-env")
-    references = _References(client, name)
-    if token_variable is not None and _VARIABLE.fullmatch(token_variable) is None:
+    if token_variable is None:
+        return ClientEntry(client.section, name, client.entry("http", {"url": url}))
+    if _VARIABLE.fullmatch(token_variable) is None:
         raise ConfigurationError("--token-env needs the name of a variable, for example ACME_TOKEN")
-    token = None if token_variable is None else references.refer(token_variable, secret=True)
-    headers = None if token is None else {"Authorization": f"Bearer {token}"}
-    entry = client.entry("http", {"url": url, "headers": headers})
-    return ClientEntry(client.section, name, entry, references.inputs)
+    token, inputs = _reference(client, token_variable, name, secret=True)
+    entry = client.entry("http", {"url": url, "headers": {"Authorization": f"Bearer {token}"}})
+    return ClientEntry(client.section, name, entry, inputs)
+
+
+def _reference(client: KnownClient, variable: str, server: str, *, secret: bool) -> tuple[str, list[dict[str, Any]]]:
+    """Refer to a value that is not in the file; if the client asks its user for it, return the question too."""
+    reference, identifier = client.refer(variable, server), client.input_id(variable, server)
+    text = f"{variable} for {server}"
+    asked = {"type": "promptString", "id": identifier, "description": text, "password": secret}
+    return reference, [asked] if client.asks else []
 
 
 def missing_variables(variables: Sequence[str]) -> list[str]:
     """Name the variables of this environment that the server does not have when the client starts it."""
     named = {one.partition("=")[0] for one in variables} | _ON_COMMAND_LINE
     return sorted(name for name in os.environ if name.startswith("AXOLOTL_") and name not in named)
-
-
-def _variable(references: _References, text: str, with_secrets: bool) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if _VARIABLE.fullmatch(name) is None:
-        raise ConfigurationError("--env needs NAME=VALUE, or NAME for a value that is not written to the file")
-    if not separator:
-        return name, references.refer(name, secret=looks_secret(name, "-"))
-    if looks_secret(name, value) and not with_secrets:
-        raise ConfigurationError(
-            f"The value of {name} looks like a secret: {_alternative_to_secret(references.client, name)}"
-        )
-    return name, value
-
-
-def _alternative_to_secret(client: KnownClient, name: str) -> str:
-    if client.reference is None:
-        return "let the server read it from a file (a setting that ends in _FILE), or add --with-secrets"
-    source = "asks for it" if client.asks else "takes it from its environment"
-    return f"use --env {name} without a value, so that {client.title} {source}, or add --with-secrets to write it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,59 +182,44 @@ class EntryRequest:
 
 def entry_for(client: KnownClient, request: EntryRequest) -> ClientEntry:
     """Describe a server for a client, after loading its target and settings to find mistakes."""
-    _refuse_unused(request)
-    if not request.is_http:
-        target = resolve_target(request.target, request.toolsets, files=request.files)
-        settings = load_server_settings(target)
-        name = _name(request, settings.server.name)
-        return over_stdio(
-            client,
-            name,
-            _arguments(target, request),
-            request.variables,
-            with_secrets=request.with_secrets,
-            launcher=request.launcher,
-        )
-    if request.url is not None:
-        return over_http(client, _name_of_url(request), request.url, request.token_variable)
-    settings = load_server_settings(resolve_target(request.target, request.toolsets, files=request.files))
-    return over_http(client, _name(request, settings.server.name), _address(settings.http), request.token_variable)
-
-
-def _refuse_unused(request: EntryRequest) -> None:
     if request.is_http and request.variables:
         raise ConfigurationError("--env is for a server that the client starts; one at a URL has its own environment")
     if not request.is_http and (request.url is not None or request.token_variable is not None):
         raise ConfigurationError("--url and --token-env are for a server at a URL: use --transport http")
-
-
-def _arguments(target: ChosenTarget, request: EntryRequest) -> list[str]:
-    """Name the target even if it is the default one, so that the client starts what was loaded here."""
-    toolsets = [word for name in target.toolsets for word in ("--toolset", name)]
-    return ["serve", target.name, *toolsets, *_file_options(target.files)]
-
-
-def _file_options(files: FileOptions) -> list[str]:
-    env_file = [] if files.env_file is None else ["--env-file", str(files.env_file)]
-    settings = [] if files.settings is None else ["--settings", str(files.settings)]
-    profile = [] if files.profile is None else ["--profile", files.profile]
-    return [*env_file, *settings, *profile]
-
-
-def _name(request: EntryRequest, own_name: str) -> str:
-    return suggested_name(own_name) if request.name is None else check_name(request.name)
-
-
-def _name_of_url(request: EntryRequest) -> str:
-    if request.name is not None:
-        return check_name(request.name)
-    target = resolve_target(request.target, request.toolsets, files=request.files, is_required=False)
+    if request.url is not None and request.name is not None:  # nothing of the target is needed
+        return over_http(client, _checked(request.name), request.url, request.token_variable)
+    is_required = request.url is None
+    target = resolve_target(request.target, request.toolsets, files=request.files, is_required=is_required)
     if not target.name:
         raise ConfigurationError("The server at this URL needs a name: use --name")
-    return suggested_name(load_server_settings(target).server.name)
-
-
-def _address(http: HttpSettings) -> str:
-    if http.port == 0:
+    settings = load_server_settings(target)
+    own_name = re.sub(r"[^A-Za-z0-9_-]+", "-", settings.server.name).strip("-")[:64]
+    name = (own_name or "axolotl") if request.name is None else _checked(request.name)
+    if not request.is_http:
+        return over_stdio(
+            client,
+            name,
+            _arguments(target),
+            request.variables,
+            with_secrets=request.with_secrets,
+            launcher=request.launcher,
+        )
+    http = settings.http
+    if request.url is None and http.port == 0:
         raise ConfigurationError("http.port is 0, so the port is not known: use --url")
-    return address_of(http, http.port) + quote(http.path)
+    url = request.url or address_of(http, http.port) + quote(http.path)
+    return over_http(client, name, url, request.token_variable)
+
+
+def _checked(name: str) -> str:
+    """Return the name of a server if every client accepts it; otherwise raise an error."""
+    if _SERVER_NAME.fullmatch(name) is None:
+        raise ConfigurationError(f"{name!r} is not a valid server name: use up to 64 letters, digits, - and _")
+    return name
+
+
+def _arguments(target: ChosenTarget) -> list[str]:
+    """Name the target even if it is the default one, so that the client starts what was loaded here."""
+    files = zip(("--env-file", "--settings", "--profile"), target.files_as_text, strict=True)
+    options = [*(("--toolset", name) for name in target.toolsets), *files]
+    return ["serve", target.name, *(word for option, value in options if value for word in (option, value))]

@@ -15,6 +15,11 @@ def server_manifest(
 ) -> dict[str, Any]:
     """Describe a server: its identity in the settings, and the packages and the URL with which others get it."""
     server = settings.server
+    icons = [
+        {"src": one.src, "mimeType": one.mime_type, "sizes": one.sizes and list(one.sizes), "theme": one.theme}
+        for one in server.icons
+        if one.src.startswith("https:")
+    ]
     manifest = {
         "$schema": SCHEMA,
         "name": name or server.name,
@@ -22,7 +27,7 @@ def server_manifest(
         "description": server.description,
         "version": server.version,
         "websiteUrl": server.website_url,
-        "icons": [_icon(icon) for icon in server.icons if icon.src.startswith("https:")],
+        "icons": [{key: value for key, value in icon.items() if value} for icon in icons],
         "packages": [_package(one, server.version, variables) for one in packages],
         "remotes": [] if url is None else [_remote(url, settings)],
     }
@@ -56,9 +61,3 @@ def _remote(url: str, settings: ServerSettings) -> dict[str, Any]:
         header = {"description": "Bearer, a space and a key", "isRequired": True, "isSecret": True}
         remote["headers"] = [{"name": "Authorization", **header}]
     return remote
-
-
-def _icon(icon: Any) -> dict[str, Any]:
-    sizes = None if icon.sizes is None else list(icon.sizes)
-    described = {"src": icon.src, "mimeType": icon.mime_type, "sizes": sizes, "theme": icon.theme}
-    return {key: value for key, value in described.items() if value}

@@ -1,18 +1,27 @@
 """`axolotl audit`: the verification of its records."""
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
+import msgspec
 import typer
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions
-
-if TYPE_CHECKING:
-    from axolotl_server.audit.log_reading import Anchor, VerificationReport
-    from axolotl_server.settings.server import ServerSettings
+from axolotl_cli.output import print_json
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import number, one_line
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.audit.log_files import covers, find_logs
+from axolotl_server.audit.log_reading import Anchor, VerificationReport, missing_log
+from axolotl_server.audit.log_reading import verify as verify_log
+from axolotl_server.hosting.worker_settings import named_logs
+from axolotl_server.settings.secret_files import UnreadableFile, read_secret
+from axolotl_server.settings.server import ServerSettings
 
 audit = typer.Typer(name="audit", no_args_is_help=True, help="Verify the audit log.")
 
@@ -50,11 +59,6 @@ def verify(
 
     The exit code is 1 if verification fails.
     """
-    from axolotl_server.audit.log_files import covers, find_logs
-    from axolotl_server.audit.log_reading import missing_log
-    from axolotl_server.audit.log_reading import verify as verify_log
-    from axolotl_server.hosting.worker_settings import named_logs
-
     anchor, place, directory = _anchor(expect), _absolute(log), Path.cwd()
     with _readable(log):
         logs = find_logs(log)
@@ -63,7 +67,8 @@ def verify(
     if anchor is not None and len(logs) > 1:
         raise typer.BadParameter("this record is in one log: name that log", param_hint="--expect")
     names = {_absolute(found): found for found in logs}
-    configured = _settings(files)  # may go to the directory of the settings file
+    # This may go to the directory of the settings file.
+    configured = resolve_target(None, files=files, is_required=False).settings
     key = _key(key_file, configured)
     reports = {}
     for path, name in names.items():
@@ -71,18 +76,20 @@ def verify(
             reports[name] = verify_log(path, key, anchor)
     missing = [path for path in map(_absolute, named_logs(configured)) if covers(place, path) and path not in names]
     reports.update((_seen_from(directory, path, log), missing_log(path)) for path in missing)
+    found = None if [place] == list(names) else len(logs)
     if as_json:
-        _print_json(reports, found=None if [place] == list(names) else len(logs))
+        _print_json(reports, found)
     else:
-        _print_texts(reports, found=None if [place] == list(names) else len(logs))
+        for name, report in reports.items():
+            _print_text(name, report)
+        if found is not None:
+            typer.echo(f"{number(found, 'log')} found")
     is_intact = all(report.fault is None for report in reports.values())
     raise typer.Exit(ExitCode.DONE if is_intact else ExitCode.TOOL_FAILED)
 
 
 @contextmanager
 def _readable(log: Path) -> Iterator[None]:
-    from axolotl_core.errors import ConfigurationError
-
     try:
         yield
     except OSError as error:
@@ -90,28 +97,15 @@ def _readable(log: Path) -> Iterator[None]:
 
 
 def _absolute(path: Path) -> Path:
-    import os
-
     return Path(os.path.abspath(path))
 
 
 def _seen_from(directory: Path, path: Path, place: Path) -> Path:
     """Name a log like those that were found at a place."""
-    import os
-
     return path if place.is_absolute() else Path(os.path.relpath(path, directory))
 
 
-def _settings(files: FileOptions) -> "ServerSettings":
-    from axolotl_cli.target import resolve_target
-
-    return resolve_target(None, files=files, is_required=False).settings
-
-
-def _key(file: Path | None, settings: "ServerSettings") -> str | None:
-    from axolotl_core.errors import ConfigurationError
-    from axolotl_server.settings.secret_files import UnreadableFile, read_secret
-
+def _key(file: Path | None, settings: ServerSettings) -> str | None:
     if file is None:
         key = settings.audit.key
         return None if key is None else key.get_secret_value()
@@ -121,11 +115,7 @@ def _key(file: Path | None, settings: "ServerSettings") -> str | None:
         raise ConfigurationError(f"The key file: {error}") from None
 
 
-def _anchor(expect: str | None) -> "Anchor | None":
-    import re
-
-    from axolotl_server.audit.log_reading import Anchor
-
+def _anchor(expect: str | None) -> Anchor | None:
     if expect is None:
         return None
     match = re.fullmatch("([0-9]{1,18}):([0-9a-f]{64})", expect)
@@ -134,57 +124,38 @@ def _anchor(expect: str | None) -> "Anchor | None":
     return Anchor(int(match[1]), match[2])
 
 
-def _print_json(reports: "Mapping[Path, VerificationReport]", *, found: int | None) -> None:
+def _print_json(reports: Mapping[Path, VerificationReport], found: int | None) -> None:
     """Print one report, or all with the number of logs that were found."""
-    from axolotl_cli.output import print_json
-
-    described = [_as_dict(log, report) for log, report in reports.items()]
+    described = []
+    for log, report in reports.items():
+        fault = None if report.fault is None else report.fault._asdict()
+        described.append({"log": str(log), "ok": fault is None, **msgspec.to_builtins(report), "fault": fault})
     together = {"ok": all(one["ok"] for one in described), "found": found, "logs": described}
     print_json(described[0] if found is None else together)
 
 
-def _print_texts(reports: "Mapping[Path, VerificationReport]", *, found: int | None) -> None:
-    from axolotl_cli.text import number
-
-    for log, report in reports.items():
-        _print_text(log, report)
-    if found is not None:
-        typer.echo(f"{number(found, 'log')} found")
-
-
-def _as_dict(log: Path, report: "VerificationReport") -> dict[str, Any]:
-    import msgspec
-
-    fault = None if report.fault is None else report.fault._asdict()
-    return {"log": str(log), "ok": fault is None, **msgspec.to_builtins(report), "fault": fault}
-
-
-def _print_text(log: Path, report: "VerificationReport") -> None:
-    from axolotl_cli.text import number, one_line
-
+def _print_text(log: Path, report: VerificationReport) -> None:
     if report.fault is not None:
         kind, place, text = report.fault
         typer.echo(f"{typer.style(f'{kind:<11}', fg='red', bold=True)}{one_line(f'{place}: {text}')}")
-    for warning in _warnings(report):
+    warnings = []
+    if report.repairs:
+        warnings.append(f"{number(report.repairs, 'incomplete record')} cut off after a crash and kept next to the log")
+    if report.lost:
+        warnings.append(f"{number(report.lost, 'record')} could not be written")
+    if report.unclosed:
+        warnings.append(
+            "there is no closing record, and no process writes to the log: its process was killed, or records at the "
+            "end were removed"
+        )
+    warnings += [
+        f"{start.kind} {start.name} started at {start.time} and has no end (call {start.call_id})"
+        for start in report.unfinished
+    ]
+    for warning in warnings:
         typer.echo(f"{typer.style('warning    ', fg='yellow', bold=True)}{one_line(warning)}")
     if report.fault is None:
         typer.echo(f"{log}: {number(report.records, 'record')} verified")
         typer.echo(f"The last record is {report.last}:{report.head}")
     else:
         typer.echo(f"{log}: {number(report.records, 'record')} verified before it")
-
-
-def _warnings(report: "VerificationReport") -> Iterator[str]:
-    from axolotl_cli.text import number
-
-    if report.repairs:
-        yield f"{number(report.repairs, 'incomplete record')} cut off after a crash and kept next to the log"
-    if report.lost:
-        yield f"{number(report.lost, 'record')} could not be written"
-    if report.unclosed:
-        yield (
-            "there is no closing record, and no process writes to the log: its process was killed, or records at the "
-            "end were removed"
-        )
-    for start in report.unfinished:
-        yield f"{start.kind} {start.name} started at {start.time} and has no end (call {start.call_id})"

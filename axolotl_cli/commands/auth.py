@@ -2,28 +2,30 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated
+import secrets
+from functools import partial
+from typing import Annotated
 
 import typer
 
+from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis, AuthFinding
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions, Target
-
-if TYPE_CHECKING:
-    from axolotl_cli.checking.auth_diagnosis import AuthFinding
-    from axolotl_core.protocol.identity import Principal
-    from axolotl_server.host import ServerHost
+from axolotl_cli.output import print_json
+from axolotl_cli.runtime import with_host
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import counted, one_line
+from axolotl_cli.views.offer import counts, describe_for
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.access.api_keys import hash_key as digest_of
+from axolotl_server.access.fetcher import HttpFetcher
+from axolotl_server.host import ServerHost
 
 _BYTES = 32
 
 auth = typer.Typer(
     name="auth", no_args_is_help=True, help="Create API keys for clients, and find out why tokens are refused."
 )
-
-
-@auth.callback()
-def start() -> None:
-    """Create API keys for clients, and find out why tokens are refused."""
 
 
 @auth.command("hash-key")
@@ -40,16 +42,10 @@ def hash_key(
 
     The key is shown once and stored nowhere. The client sends it in the header Authorization: Bearer.
     """
-    import secrets
-
-    from axolotl_server.access.api_keys import hash_key as digest_of
-
     if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) is None:
         raise typer.BadParameter("use letters, digits, - and _, at most 64 of them", param_hint="NAME")
     key = f"axk_{secrets.token_urlsafe(_BYTES)}"
     if as_json:
-        from axolotl_cli.output import print_json
-
         print_json({"name": name, "key": key, "hash": digest_of(key)})
         return
     typer.echo(f"For the client (shown only once):\n\n  {key}\n")
@@ -77,39 +73,33 @@ def doctor(
 
     The exit code is 1 for a problem, 2 for invalid settings, 3 if an issuer or server does not answer.
     """
-    from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import resolve_target
-
-    token = _read_token(token_env)
+    token = None if token_env is None else (os.environ.get(token_env) or "").strip()
+    if token == "":
+        raise typer.BadParameter(f"the variable {token_env} is not set", param_hint="--token-env")
     chosen = resolve_target(target, None, files=files)
-
-    async def work(host: "ServerHost") -> "list[tuple[AuthFinding, str]]":
-        return await _diagnose(host, url, token)
-
-    findings = with_host(chosen, work, is_audited=False)
-    _print_findings(findings, as_json, verbose)
+    findings = with_host(chosen, partial(_diagnose, url, token), is_audited=False)
+    if as_json:
+        shown = [
+            {"check": one.check, "state": one.state, "text": one.text, "setting": place} for one, place in findings
+        ]
+        print_json({"findings": shown})
+    else:
+        for finding, _ in findings[: None if verbose else _MAX_LINES]:
+            text = finding.text if finding.state != "problem" else "see below"
+            typer.echo(one_line(f"{finding.state:<8} {finding.check}: {text}"))
+        problems = [(finding, place) for finding, place in findings if finding.state == "problem"]
+        for finding, place in problems if verbose else problems[:1]:
+            typer.echo(one_line(f"{finding.check}: {finding.text}"))
+            if place:
+                typer.echo(f"setting: {place}")
     problem = next((finding for finding, _ in findings if finding.state == "problem"), None)
     raise typer.Exit(ExitCode.DONE if problem is None else problem.code)
 
 
-def _read_token(variable: str | None) -> str | None:
-    """Read the token, which is never an argument: other users of the machine can see those."""
-    if variable is None:
-        return None
-    text = os.environ.get(variable)
-    if not text:
-        raise typer.BadParameter(f"the variable {variable} is not set", param_hint="--token-env")
-    return text.strip()
-
-
-async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "list[tuple[AuthFinding, str]]":
+async def _diagnose(url: str | None, token: str | None, host: ServerHost) -> list[tuple[AuthFinding, str]]:
     """Run the checks; return each finding with the place of its setting."""
-    from axolotl_cli.checking.auth_diagnosis import AuthDiagnosis
-    from axolotl_cli.text import counted
-    from axolotl_cli.views.offer import counts, describe_for
-    from axolotl_server.access.fetcher import HttpFetcher
 
-    async def offer(principal: "Principal") -> str:
+    async def offer(principal: Principal) -> str:
         seen = ", ".join(counted(counts(await describe_for(principal, host))))
         authorization = host.assembly.tools.authorization
         if authorization is None:
@@ -122,34 +112,13 @@ async def _diagnose(host: "ServerHost", url: str | None, token: str | None) -> "
     fetcher = HttpFetcher(auth_settings.timeout_seconds)
     diagnosis = AuthDiagnosis(auth_settings, fetcher, url=url, token=token, offer=offer)
     try:
-        return [(finding, _place_of(finding, host)) async for finding in diagnosis.findings()]
+        findings = [finding async for finding in diagnosis.findings()]
     finally:
         await fetcher.close()
-
-
-def _place_of(finding: "AuthFinding", host: "ServerHost") -> str:
-    if finding.setting is None:
-        return ""
-    keys = tuple(finding.setting.split(".")) if "." in finding.setting else ("auth", finding.setting)
-    return f"{'.'.join(keys)} ({host.loaded_settings.origin_of(keys)})"
-
-
-def _print_findings(findings: "list[tuple[AuthFinding, str]]", as_json: bool, verbose: bool) -> None:
-    if as_json:
-        from axolotl_cli.output import print_json
-
-        shown = [
-            {"check": one.check, "state": one.state, "text": one.text, "setting": place} for one, place in findings
-        ]
-        print_json({"findings": shown})
-        return
-    from axolotl_cli.text import one_line
-
-    for finding, _ in findings[: None if verbose else _MAX_LINES]:
-        text = finding.text if finding.state != "problem" else "see below"
-        typer.echo(one_line(f"{finding.state:<8} {finding.check}: {text}"))
-    problems = [(finding, place) for finding, place in findings if finding.state == "problem"]
-    for finding, place in problems if verbose else problems[:1]:
-        typer.echo(one_line(f"{finding.check}: {finding.text}"))
-        if place:
-            typer.echo(f"setting: {place}")
+    described = []
+    for finding in findings:
+        keys = () if finding.setting is None else tuple(finding.setting.split("."))
+        keys = ("auth", *keys) if len(keys) == 1 else keys
+        place = f"{'.'.join(keys)} ({host.loaded_settings.origin_of(keys)})" if keys else ""
+        described.append((finding, place))
+    return described

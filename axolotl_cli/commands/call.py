@@ -1,24 +1,14 @@
 """`axolotl call`, `axolotl prompt` and `axolotl read`: one request to a server."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
+from axolotl_cli.calling.request import Sender, as_text, read_texts
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import (
-    Answers,
-    AsJson,
-    FileOptions,
-    FirstTarget,
-    RemoteOptions,
-    ToolSets,
-)
+from axolotl_cli.options import Answers, AsJson, FileOptions, FirstTarget, RemoteOptions, ToolSets
+from axolotl_cli.output import print_contents, print_messages, print_result
 from axolotl_cli.principal import ActingPrincipal
-from axolotl_cli.text import one_line
-
-if TYPE_CHECKING:
-    from axolotl_cli.calling.request import SchemaOf
 
 Arguments: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
@@ -42,17 +32,11 @@ def call(
 
     The exit code is 1 if the tool fails, 3 if the server refuses the request.
     """
-    from axolotl_cli.calling.request import Sender, as_text, read_arguments
-
     server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
-
-    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
-        schema = await schema_of(as_text(name)) if words else {}
-        return {"name": as_text(name), "arguments": read_arguments(words, schema)}
-
-    result = sender.send("tools/call", prepare, answer or [], None if as_json else _print_result)
+    params = {"name": as_text(name), "arguments": {}}
+    result = sender.send("tools/call", params, answer or [], None if as_json else print_result, words)
     raise typer.Exit(ExitCode.TOOL_FAILED if result.get("isError") else ExitCode.DONE)
 
 
@@ -73,16 +57,11 @@ def prompt(
 
     The exit code is 3 if the server refuses the request or the prompt fails.
     """
-    from axolotl_cli.calling.request import Sender, as_text, read_texts
-
     server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
-
-    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
-        return {"name": as_text(name), "arguments": read_texts(words)}
-
-    sender.send("prompts/get", prepare, answer or [], None if as_json else _print_messages)
+    params = {"name": as_text(name), "arguments": read_texts(words)}
+    sender.send("prompts/get", params, answer or [], None if as_json else print_messages)
 
 
 def read(
@@ -103,39 +82,7 @@ def read(
 
     The exit code is 3 if there is no such resource or reading it fails.
     """
-    from axolotl_cli.calling.request import Sender, as_text
-
     server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     [uri] = sender.split("URI", target, uri)
-
-    async def prepare(schema_of: "SchemaOf") -> dict[str, Any]:
-        return {"uri": as_text(uri)}
-
-    sender.send("resources/read", prepare, answer or [], None if as_json else _print_contents)
-
-
-def _print_result(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import print_json, print_text, text_of
-
-    if "structuredContent" in result and not result.get("isError"):
-        print_json(result["structuredContent"])
-    else:
-        for block in result["content"]:
-            print_text(text_of(block), err=result.get("isError", False))
-
-
-def _print_messages(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import print_text, text_of
-
-    messages = result["messages"]
-    for message in messages:
-        if len(messages) > 1:
-            typer.secho(f"[{one_line(message['role'])}]", bold=True)
-        print_text(text_of(message["content"]))
-
-
-def _print_contents(result: Mapping[str, Any]) -> None:
-    from axolotl_cli.output import print_contents
-
-    print_contents(result["contents"])
+    sender.send("resources/read", {"uri": as_text(uri)}, answer or [], None if as_json else print_contents)

@@ -1,15 +1,20 @@
 """`axolotl config`: the effective settings, their origins, and the schema of the settings file."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from axolotl_cli.options import AsJson, FileOptions, ToolSets
-
-if TYPE_CHECKING:
-    from axolotl_cli.target import ChosenTarget
-    from axolotl_server.host import ServerHost
-    from axolotl_server.settings.effective import EffectiveValue
+from axolotl_cli.output import print_json
+from axolotl_cli.runtime import with_host
+from axolotl_cli.target import ChosenTarget, resolve_target
+from axolotl_cli.text import warn
+from axolotl_cli.views.setting_values import print_values, setting_as_dict, unknown_variables_of, values_of
+from axolotl_server.host import ServerHost
+from axolotl_server.settings.effective import EffectiveValue, effective_values
+from axolotl_server.settings.file_schema import file_schema
+from axolotl_server.settings.loading import load_with_origins
+from axolotl_server.settings.origins import DEFAULT, file_name
 
 config = typer.Typer(name="config", no_args_is_help=True, help="Show the effective settings and their schema.")
 
@@ -34,56 +39,36 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the effective value of every setting; secrets are masked."""
-    from axolotl_cli.target import resolve_target
-    from axolotl_cli.views.setting_values import unknown_variables_of
-    from axolotl_server.settings.origins import DEFAULT
-
     chosen = resolve_target(target, toolset, files=files, is_required=False)
     values = _values(chosen)
     shown = [value for value in values if everything or value.origin != DEFAULT]
     facts = _facts(chosen)
     if as_json:
-        from axolotl_cli.output import print_json
-        from axolotl_cli.views.setting_values import setting_as_dict
-
         print_json({**facts, "settings": [setting_as_dict(value) for value in shown]})
     else:
-        from axolotl_cli.views.setting_values import print_values
-
         labeled = {name.replace("_", " "): fact or "–" for name, fact in facts.items()}
         print_values(labeled, shown, len(values), with_origin=origin)
     for text in unknown_variables_of(chosen):
-        typer.echo(f"{typer.style('Warning:', fg='yellow', bold=True)} {text}", err=True)
+        warn(text)
 
 
 @config.command("schema")
 def schema() -> None:
     """Print the JSON Schema of the settings file, for editors and your own checks."""
-    from axolotl_cli.output import print_json
-    from axolotl_server.settings.file_schema import file_schema
-
     print_json(file_schema())
 
 
-def _values(target: "ChosenTarget") -> "list[EffectiveValue]":
+def _values(target: ChosenTarget) -> list[EffectiveValue]:
     if not target.name:
-        from axolotl_server.settings.effective import effective_values
-        from axolotl_server.settings.loading import load_with_origins
-
         return list(effective_values(load_with_origins(flags=target.flags, file=target.file)))
-    from axolotl_cli.runtime import with_host
 
-    async def work(host: "ServerHost") -> "list[EffectiveValue]":
-        from axolotl_cli.views.setting_values import values_of
-
+    async def work(host: ServerHost) -> list[EffectiveValue]:
         return values_of(host)
 
     return with_host(target, work)
 
 
-def _facts(target: "ChosenTarget") -> dict[str, Any]:
-    from axolotl_server.settings.origins import file_name
-
+def _facts(target: ChosenTarget) -> dict[str, Any]:
     file, env_file = target.file, target.file.env_file
     return {
         "target": target.name or None,

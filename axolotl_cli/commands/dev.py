@@ -5,8 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.options import FileOptions, Level, LogLevel, Target, ToolSets
+from axolotl_cli.development.reloader import serve_with_reload
+from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets
 from axolotl_cli.principal import ActingPrincipal
+from axolotl_cli.target import resolve_target
 
 
 def dev(
@@ -30,20 +32,11 @@ def dev(
     files: FileOptions,
 ) -> None:
     """Serve on this machine with hot reload, a line for each call, and a console at /console."""
-    from axolotl_cli.development.reloader import serve_with_reload
-
     http = {key: value for key, value in (("host", host), ("port", port), ("path", path)) if value is not None}
-    serve_with_reload(
-        target,
-        toolset,
-        _flags(http, log_level, show_arguments),
-        files,
-        watch or [],
-        principal=principal,
-    )
-
-
-def _flags(http: dict[str, Any], log_level: Level | None, show_arguments: bool) -> dict[str, Any]:
-    console = {"enabled": True, **({"show_arguments": True} if show_arguments else {})}
-    flags: dict[str, Any] = {"console": console, **({"http": http} if http else {})}
-    return flags if log_level is None else {**flags, "log_level": log_level.value}
+    flags: dict[str, Any] = {"console": {"enabled": True}, **({"http": http} if http else {})}
+    if show_arguments:
+        flags["console"]["show_arguments"] = True
+    if log_level is not None:
+        flags["log_level"] = log_level.value
+    watched = [path.absolute() for path in watch or []]  # the process may go to the directory of the settings file
+    serve_with_reload(resolve_target(target, toolset, flags, files, is_dev=True), watched, principal)

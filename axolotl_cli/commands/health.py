@@ -93,7 +93,7 @@ class _Unreachable(Exception):
 def _ask(parts: SplitResult, timeout_seconds: float) -> tuple[int, Mapping[str, Any]]:
     """Return the status and the report; raise `_Unreachable` if no server answers in time, or something else does."""
     try:
-        status, body = _Probe(parts, timeout_seconds).ask()
+        status, body = _exchange(parts, timeout_seconds)
     except TimeoutError:
         raise _Unreachable(f"no answer within {timeout_seconds:g} seconds") from None
     except ConnectionRefusedError:
@@ -111,42 +111,36 @@ def _ask(parts: SplitResult, timeout_seconds: float) -> tuple[int, Mapping[str, 
     return status, content
 
 
-class _Probe(Thread):
-    """One request with a deadline, in a thread: the time limit of a socket begins again with each byte."""
+def _exchange(parts: SplitResult, timeout_seconds: float) -> tuple[int, bytes]:
+    """Return the status and the body; raises TimeoutError if they have not arrived in time.
 
-    def __init__(self, parts: SplitResult, timeout_seconds: float) -> None:
-        super().__init__(daemon=True)
-        self._parts = parts
-        self._timeout_seconds = timeout_seconds
-        self._socket: socket | None = None
-        self._outcome: tuple[int, bytes] | Exception = TimeoutError()
+    The request runs in a thread, because the time limit of a socket begins again with each byte.
+    """
+    outcomes: list[tuple[int, bytes] | Exception] = []
+    sockets: list[socket] = []
 
-    def ask(self) -> tuple[int, bytes]:
-        """Return the status and the body; raises TimeoutError if they have not arrived in time."""
-        self.start()
-        self.join(self._timeout_seconds)
-        outcome = self._outcome
-        if isinstance(outcome, Exception):
-            if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(SHUT_RDWR)  # ends the thread, if it is still reading
-            raise outcome
-        return outcome
-
-    def run(self) -> None:
+    def exchange() -> None:
+        target = parts._replace(scheme="", netloc="").geturl()
         try:
-            self._outcome = self._exchange()
+            with closing(_connection(parts, timeout_seconds)) as connection:
+                connection.connect()
+                sockets.append(connection.sock)  # a response that ends with its connection removes it from there
+                connection.request("GET", target, headers={"Accept": "application/json"})
+                with connection.getresponse() as response:
+                    outcomes.append((response.status, response.read(_MAX_BYTES + 1)))
         except Exception as error:
-            self._outcome = error
+            outcomes.append(error)
 
-    def _exchange(self) -> tuple[int, bytes]:
-        target = self._parts._replace(scheme="", netloc="").geturl()
-        with closing(_connection(self._parts, self._timeout_seconds)) as connection:
-            connection.connect()
-            self._socket = connection.sock  # a response that ends with its connection removes it from there
-            connection.request("GET", target, headers={"Accept": "application/json"})
-            with connection.getresponse() as response:
-                return response.status, response.read(_MAX_BYTES + 1)
+    thread = Thread(target=exchange, daemon=True)
+    thread.start()
+    thread.join(timeout_seconds)
+    outcome = outcomes[0] if outcomes else TimeoutError()
+    if not isinstance(outcome, Exception):
+        return outcome
+    for one in sockets:
+        with suppress(OSError):
+            one.shutdown(SHUT_RDWR)  # ends the thread, if it is still reading
+    raise outcome
 
 
 def _connection(parts: SplitResult, timeout_seconds: float) -> HTTPConnection:

@@ -1,22 +1,19 @@
 """`axolotl list` and `axolotl inspect`: the features of a server, in short and in full."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final
 
 import typer
 
-from axolotl_cli.options import (
-    AsJson,
-    FileOptions,
-    RemoteOptions,
-    Target,
-    ToolSets,
-)
+from axolotl_cli.calling.running_server import use_server
+from axolotl_cli.options import AsJson, FileOptions, RemoteOptions, Target, ToolSets
+from axolotl_cli.output import print_json, seconds, show, table
 from axolotl_cli.principal import ActingPrincipal
-
-if TYPE_CHECKING:
-    from axolotl_cli.views.offer import Offer
-    from axolotl_server.host import ServerHost
+from axolotl_cli.runtime import with_host
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import counted
+from axolotl_cli.views.offer import Offer, counts, describe_for, describe_in_full, describe_server, print_inspection
 
 _LISTING_SECONDS: Final = 60.0
 """How long reading the lists of a running server may take."""
@@ -36,22 +33,12 @@ def list_features(
 
     With --as, only those that the principal may use. The exit code is 3 if a running server does not answer.
     """
-    from axolotl_cli.output import print_json
-    from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import resolve_target
-
     server.check(principal, _explicit(context, target))
 
-    async def describe_features(host: "ServerHost") -> "Offer":
-        from axolotl_cli.views.offer import describe, describe_for
-
-        return describe(host) if principal is None else await describe_for(principal, host)
-
     if server.url is not None:
-        offer = _describe_remote(server)["offer"]
+        offer = use_server(server, describe_server, within_seconds=_LISTING_SECONDS)["offer"]
     else:
-        chosen = resolve_target(target, toolset, files=files)
-        offer = with_host(chosen, describe_features)
+        offer = with_host(resolve_target(target, toolset, files=files), partial(describe_for, principal))
     if as_json:
         print_json({kind: [_summary(feature) for feature in features] for kind, features in offer.items()})
     else:
@@ -62,14 +49,6 @@ def _explicit(context: typer.Context, target: str | None) -> str | None:
     """Return the target if the command line names one, not a variable."""
     source = context.get_parameter_source("target")
     return target if target != "-" and source is not None and source.name == "COMMANDLINE" else None
-
-
-def _describe_remote(options: RemoteOptions) -> dict[str, Any]:
-    from axolotl_cli.calling.running_server import RunningServer
-    from axolotl_cli.views.offer import describe_server
-
-    server = RunningServer.of(options)
-    return {"url": server.url, **server.use(describe_server, within_seconds=_LISTING_SECONDS)}
 
 
 def _summary(feature: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,11 +70,7 @@ def _arguments(schema: Mapping[str, Any]) -> list[tuple[str, bool]]:
     return [(name, name in required) for name in schema.get("properties", {})]
 
 
-def _print_tables(offer: "Offer") -> None:
-    from axolotl_cli.output import show, table
-    from axolotl_cli.text import counted
-    from axolotl_cli.views.offer import counts
-
+def _print_tables(offer: Offer) -> None:
     columns = {
         "tools": ("Tool", "Description"),
         "prompts": ("Prompt", "Description", "Arguments"),
@@ -111,9 +86,10 @@ def _print_tables(offer: "Offer") -> None:
 
 
 def _row(feature: Mapping[str, Any]) -> list[str]:
-    from axolotl_cli.output import seconds
-
-    limits, headline = feature.get("limits"), _headline(feature)
+    limits = feature.get("limits")
+    first = next(iter(feature["description"].strip().splitlines()), "")
+    sentence, stop, _ = first.partition(". ")
+    headline = sentence + stop.strip() or feature["title"] or ""
     if "arguments_schema" in feature:
         arguments = _arguments(feature["arguments_schema"])
         names = ", ".join(name if is_required else f"{name}?" for name, is_required in arguments)
@@ -134,13 +110,6 @@ def _number_of_files(skill: Mapping[str, Any]) -> str:
     return "dynamic" if skill["resources"] == "dynamic" else str(len(skill["resources"]))
 
 
-def _headline(feature: Mapping[str, Any]) -> str:
-    """Return the first sentence of the description, or the title."""
-    first = next(iter(feature["description"].strip().splitlines()), "")
-    sentence, stop, _ = first.partition(". ")
-    return sentence + stop.strip() or feature["title"] or ""
-
-
 def inspect(
     context: typer.Context,
     target: Target = None,
@@ -151,35 +120,14 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show a server in full: identity, settings, and all features with schemas, layers and limits."""
-    from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import resolve_target
-
     server.check(_explicit(context, target))
     if server.url is not None:
-        found = _describe_remote(server)
+        found = use_server(server, describe_server, within_seconds=_LISTING_SECONDS)
         report = {**found["description"], **found["offer"]}
     else:
         chosen = resolve_target(target, toolset, files=files)
-        report = {"target": chosen.name, **with_host(chosen, _inspect)}
+        report = {"target": chosen.name, **with_host(chosen, describe_in_full)}
     if as_json:
-        from axolotl_cli.output import print_json
-
         print_json(report)
     else:
-        from axolotl_cli.views.offer import print_inspection
-
         print_inspection(report)
-
-
-async def _inspect(host: "ServerHost") -> dict[str, Any]:
-    from axolotl_cli.views.offer import describe
-    from axolotl_core.protocol.versions import REVISIONS
-
-    settings = host.settings.model_dump(mode="json")
-    return {
-        "server": settings.pop("server"),
-        "revisions": [revision.name for revision in REVISIONS],
-        "settings": settings,
-        "extensions": {extension.identifier: dict(extension.settings) for extension in host.roles.extensions},
-        **describe(host),
-    }

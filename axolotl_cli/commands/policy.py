@@ -1,17 +1,19 @@
 """`axolotl policy`: authorization decisions and the rules behind them."""
 
+from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions, ToolSets
+from axolotl_cli.output import print_json, show, table
 from axolotl_cli.principal import ActingPrincipal
-
-if TYPE_CHECKING:
-    from axolotl_cli.views.verdict import Verdict
-    from axolotl_server.host import ServerHost
+from axolotl_cli.runtime import with_host
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import one_line, report
+from axolotl_cli.views.verdict import Verdict, explain_decision
 
 _DENIED: Final = 1
 
@@ -64,33 +66,20 @@ def explain(
 
     The exit code is 0 if it is allowed, 1 if it is denied, 3 if there is no such feature.
     """
-    from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import resolve_target
 
-    async def work(host: "ServerHost") -> "Verdict | str":
-        from axolotl_cli.views.verdict import explain_decision
-
-        return await explain_decision(host, principal, kind and kind.value, name)
-
-    verdict = with_host(resolve_target(target, toolset, files=files), work)
+    chosen = resolve_target(target, toolset, files=files)
+    verdict = with_host(chosen, lambda host: explain_decision(host, principal, kind and kind.value, name))
     if isinstance(verdict, str):
-        from axolotl_cli.text import report
-
         report(verdict)
         raise typer.Exit(ExitCode.REFUSED)
     _print(verdict, as_json)
     raise typer.Exit(ExitCode.DONE if verdict.allowed else _DENIED)
 
 
-def _print(verdict: "Verdict", as_json: bool) -> None:
+def _print(verdict: Verdict, as_json: bool) -> None:
     if as_json:
-        from dataclasses import asdict
-
-        from axolotl_cli.output import print_json
-
         print_json(asdict(verdict))
         return
-    from axolotl_cli.text import one_line
 
     subject, reason = verdict.principal["subject"], f" ({verdict.reason})" if verdict.reason else ""
     word, may = ("allowed", "may") if verdict.allowed else ("denied", "may not")
@@ -99,7 +88,5 @@ def _print(verdict: "Verdict", as_json: bool) -> None:
     if not verdict.allowed:
         typer.echo(f"reported as: {verdict.reported_as}")
     if verdict.rules:
-        from axolotl_cli.output import show, table
-
         rows = [(one_line(one.rule), one.effect, one_line(one.outcome)) for one in verdict.rules]
         show("", table(("Rule", "Effect", "Matches"), rows))

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets, Transport
+from axolotl_cli.target import STARTER, resolve_target
+from axolotl_core.errors import ConfigurationError
 
 
 def serve(
@@ -44,18 +46,10 @@ def serve(
     flags: dict[str, Any] = {"http": http} if http else {}
     if log_level is not None:
         flags["log_level"] = log_level.value
+    if demo and find_spec("pathspec") is None:
+        raise ConfigurationError.missing_extra("--demo", "examples")
     if transport is Transport.STDIO:
         from axolotl_cli.serving.stdio import serve_over_stdio as serve_over
     else:
         from axolotl_cli.serving.http import serve_over_http as serve_over
-    serve_over(_demo() if demo else target, toolset, flags, files, is_locked=locked)
-
-
-def _demo() -> str:
-    """Return the target with example tools; raises ConfigurationError if a library of theirs is not installed."""
-    from axolotl_cli.target import STARTER
-    from axolotl_core.errors import ConfigurationError
-
-    if find_spec("pathspec") is None:
-        raise ConfigurationError.missing_extra("--demo", "examples")
-    return STARTER
+    serve_over(resolve_target(STARTER if demo else target, toolset, flags, files), is_locked=locked)

@@ -1,17 +1,28 @@
 """`axolotl tasks`: the stored tasks of a server."""
 
+import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from contextlib import ExitStack, closing
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions
+from axolotl_cli.output import print_json, table
+from axolotl_cli.output import show as show_parts
+from axolotl_cli.runtime import run
+from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line
-
-if TYPE_CHECKING:
-    from axolotl_core.task_engine import ITaskEngine, TaskRecord
-    from axolotl_server.settings.server import ServerSettings
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.task_engine import ITaskEngine, TaskRecord, TasksUnavailable
+from axolotl_server.audit.audit import make_audit
+from axolotl_server.extensions.tasks.engines.assembly import make_database, make_engine
+from axolotl_server.extensions.tasks.task_audit import cancellation
+from axolotl_server.hosting.worker_settings import for_lone_process
+from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")
 
@@ -26,9 +37,6 @@ def prepare(files: FileOptions) -> None:
 
     Run it before the first start and after an update, as a database role that may create tables.
     """
-    from axolotl_cli.runtime import run
-    from axolotl_server.extensions.tasks.engines.assembly import make_database
-
     run(make_database(_loaded(files)).prepare())
     typer.echo("The store of tasks is ready.")
 
@@ -44,15 +52,14 @@ def list_tasks(
     """List the tasks of all callers, oldest first."""
     records = _with_engine(_loaded(files), lambda engine: engine.of(None, after, count))
     if as_json:
-        _print_json([_described(record) for record in records])
+        print_json([_described(record) for record in records])
         return
     if not records:
         typer.echo("No tasks.", err=True)
         return
-    from axolotl_cli.output import show, table
 
     rows = ((one.id, str(one.number), one.status, one.created_at, one_line(one.tool)) for one in records)
-    show(table(("Task", "Number", "Status", "Created", "Tool"), rows))
+    show_parts(table(("Task", "Number", "Status", "Created", "Tool"), rows))
 
 
 @tasks.command("show")
@@ -71,7 +78,7 @@ def show(
     if outcome and record.outcome is not None and record.outcome.result is not None:
         described["result"] = record.outcome.result.decode()
     if as_json:
-        _print_json(described)
+        print_json(described)
         return
     for name, value in described.items():
         typer.echo(one_line(f"{name}: {value}"))
@@ -80,11 +87,9 @@ def show(
 @tasks.command("cancel")
 def cancel(task_id: _TaskId, *, files: FileOptions) -> None:
     """Cancel a task, wherever it runs."""
-    from axolotl_core.calls.cancellation import CancelReason
-
     loaded = _loaded(files)
 
-    async def end(engine: "ITaskEngine") -> "TaskRecord | None":
+    async def end(engine: ITaskEngine) -> TaskRecord | None:
         before = await engine.find(task_id, None)
         ended = await engine.cancel(task_id, None, CancelReason.OPERATOR)
         if before is not None and before.open and ended is not None and ended.status == "cancelled":
@@ -97,16 +102,8 @@ def cancel(task_id: _TaskId, *, files: FileOptions) -> None:
     typer.echo(f"The task is {record.status}.")
 
 
-def _record(settings: "ServerSettings", task: "TaskRecord") -> None:
+def _record(settings: ServerSettings, task: TaskRecord) -> None:
     """Record who cancelled a task in an audit log of this process, because others write those of the servers."""
-    from contextlib import ExitStack, closing
-
-    from axolotl_core.calls.cancellation import CancelReason
-    from axolotl_core.errors import ConfigurationError
-    from axolotl_core.protocol.identity import Principal
-    from axolotl_server.audit.assembly import make_audit
-    from axolotl_server.hosting.worker_settings import for_lone_process
-
     with ExitStack() as slot:
         own = for_lone_process(settings, "operator", slot.callback).audit
         audit = make_audit(own.model_copy(update={"stderr": False}))
@@ -118,13 +115,12 @@ def _record(settings: "ServerSettings", task: "TaskRecord") -> None:
             except ConfigurationError as error:
                 typer.echo(f"Warning: the cancellation is not in the audit log. {error}", err=True)
             else:
-                audit.decisions.cancelled(task, CancelReason.OPERATOR, Principal(_user()))
+                audit.decisions.decided(cancellation(task, CancelReason.OPERATOR), Principal(_user()))
 
 
 def _user() -> str:
     """Return the name of the user of this process, which its environment does not change."""
-    import os
-    from pwd import getpwuid
+    from pwd import getpwuid  # not every system has it
 
     try:
         return getpwuid(os.getuid()).pw_name
@@ -132,7 +128,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _described(record: "TaskRecord") -> dict[str, Any]:
+def _described(record: TaskRecord) -> dict[str, Any]:
     described = {
         "id": record.id,
         "tool": record.tool,
@@ -151,10 +147,7 @@ def _refuse(task_id: str) -> NoReturn:
     raise SystemExit(ExitCode.TOOL_FAILED)
 
 
-def _loaded(files: FileOptions) -> "ServerSettings":
-    from axolotl_cli.target import resolve_target
-    from axolotl_core.errors import ConfigurationError
-
+def _loaded(files: FileOptions) -> ServerSettings:
     settings = resolve_target(None, None, None, files, is_required=False).settings
     if settings.tasks.url is None:
         raise ConfigurationError(
@@ -163,16 +156,11 @@ def _loaded(files: FileOptions) -> "ServerSettings":
     return settings
 
 
-def _with_engine(settings: "ServerSettings", work: "Callable[[ITaskEngine], Awaitable[T]]") -> T:
+def _with_engine(settings: ServerSettings, work: Callable[[ITaskEngine], Awaitable[T]]) -> T:
     """Do some work with the engine that the settings choose; it runs no tasks.
 
     A store that cannot be used is reported like a wrong setting.
     """
-    from axolotl_cli.runtime import run
-    from axolotl_core.errors import ConfigurationError
-    from axolotl_core.task_engine import TasksUnavailable
-    from axolotl_server.extensions.tasks.engines.assembly import make_engine
-
     engine = make_engine(settings)
 
     async def do() -> T:
@@ -198,9 +186,3 @@ class _NoListener:
 
     def task_changed(self, change: object) -> None:
         """Ignore a change."""
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    typer.echo(json.dumps(value, indent=2))

@@ -1,7 +1,6 @@
 """Reports about the changes of a contract: a table for people, and JSON."""
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 import typer
@@ -39,47 +38,28 @@ class ContractReport(msgspec.Struct, frozen=True):
     summary: Summary
     changes: list[ContractChange]
 
-
-class Comparison(NamedTuple):
-    """The result of a comparison, and what reports need in addition."""
-
-    against: str
-    lock: Lock
-    """The contract of the code."""
-    changes: Sequence[ContractChange]
-    is_stale: bool = False
-
-    @property
-    def summary(self) -> Summary:
-        """How many changes of each class there are."""
-        counts = {impact.value: sum(one.impact is impact for one in self.changes) for impact in Impact}
-        return Summary(**counts, undecided=sum(one.undecided for one in self.changes))
-
-    @property
-    def report(self) -> ContractReport:
-        """The report as data."""
-        return ContractReport(self.against, self.lock.digest, self.is_stale, self.summary, list(self.changes))
-
     @property
     def code(self) -> ExitCode:
         """The exit code of `contract diff`."""
-        summary = self.summary
-        if summary.breaking:
+        if self.summary.breaking:
             return ExitCode.BREAKING
-        return ExitCode.RISKY if summary.risky else ExitCode.DONE
+        return ExitCode.RISKY if self.summary.risky else ExitCode.DONE
 
 
-def compare(old: Baseline, code: Lock) -> Comparison:
+def compare(old: Baseline, code: Lock, *, is_stale: bool = False) -> ContractReport:
     """Compare the code with a contract."""
-    return Comparison(old.name, code, compare_locks(old.lock, code))
+    changes = list(compare_locks(old.lock, code))
+    counts = {impact.value: sum(one.impact is impact for one in changes) for impact in Impact}
+    summary = Summary(**counts, undecided=sum(one.undecided for one in changes))
+    return ContractReport(old.name, code.digest, is_stale, summary, changes)
 
 
-def print_changes(comparison: Comparison) -> None:
+def print_changes(report: ContractReport) -> None:
     """Print the changes as a table, the worst first."""
-    if comparison.changes:
+    if report.changes:
         columns = ("Class", "Feature", "Place", "Change", "Evidence")
-        show(table(columns, map(_row, comparison.changes)), "")
-    summary = comparison.summary
+        show(table(columns, map(_row, report.changes)), "")
+    summary = report.summary
     counts = [
         number(summary.breaking, "breaking change"),
         number(summary.risky, "risky change"),
@@ -87,22 +67,16 @@ def print_changes(comparison: Comparison) -> None:
     ]
     found = ", ".join(text for text in counts if not text.startswith("0 ")) or "no changes"
     undecided = f" ({summary.undecided} undecided)" if summary.undecided else ""
-    typer.echo(one_line(f"{found}{undecided} against {comparison.against}"))
+    typer.echo(one_line(f"{found}{undecided} against {report.against}"))
 
 
 def _row(change: ContractChange) -> tuple[str, ...]:
     impact = f"{change.impact}, undecided" if change.undecided else str(change.impact)
+    evidence = "–" if change.evidence is None else msgspec.json.encode(change.evidence, order="sorted").decode()
     return (
         impact,
         one_line(f"{change.kind.removesuffix('s')} {change.feature}"),
         one_line(change.pointer or "–"),
         one_line(change.message),
-        one_line(_evidence(change.evidence)),
+        one_line(evidence if len(evidence) <= _MAX_EVIDENCE else f"{evidence[:_MAX_EVIDENCE]}…"),
     )
-
-
-def _evidence(evidence: Any) -> str:
-    if evidence is None:
-        return "–"
-    text = msgspec.json.encode(evidence, order="sorted").decode()
-    return text if len(text) <= _MAX_EVIDENCE else f"{text[:_MAX_EVIDENCE]}…"

@@ -46,15 +46,10 @@ def read_project_name(text: str) -> ProjectName:
         raise ConfigurationError(f"{text!r} cannot be the name of a project: it is a keyword of Python")
     if name.package in _OWN_FOLDERS:
         raise ConfigurationError(f"{text!r} cannot be the name of a project: projects have a folder of that name")
-    if _is_module(name.package):
+    found: ModuleSpec | None = find_spec(name.package)
+    if found is not None and found.loader is not None and found.origin is not None:  # not a folder without code
         raise ConfigurationError(
             f"{text!r} cannot be the name of a project: a module {name.package!r} exists already, and one "
             "would hide the other: choose another name"
         )
     return name
-
-
-def _is_module(package: str) -> bool:
-    """Tell whether Python can import a module; a folder without code does not count."""
-    found: ModuleSpec | None = find_spec(package)
-    return found is not None and found.loader is not None and found.origin is not None

@@ -45,11 +45,13 @@ def rendered(variant: str, name: ProjectName, target: Path) -> Iterator[Path]:
     check_target(target)
     temporary = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        temporary.chmod(0o777 & ~_umask())
+        mask = os.umask(0o077)
+        os.umask(mask)
+        temporary.chmod(0o777 & ~mask)
         wheel = None if is_from_index() else write_wheel(temporary / VENDORED)
-        _render(
-            TEMPLATES / variant, temporary, {**name.words, _VERSION: _version_or(wheel)}, has_wheel=wheel is not None
-        )
+        # Hatchling replaces `{root:uri}`: no path of this machine becomes part of the project.
+        place = f">={version('axolotl-mcp')}" if wheel is None else f" @ {{root:uri}}/{VENDORED}/{wheel}"
+        _render(TEMPLATES / variant, temporary, {**name.words, _VERSION: place}, has_wheel=wheel is not None)
         yield temporary
         check_target(target)
         temporary.rename(target)
@@ -71,14 +73,6 @@ def freeze_contract(directory: Path, name: ProjectName) -> None:
         raise ConfigurationError(f"The contract of the new project could not be frozen: {done.stderr.strip()}")
 
 
-def _version_or(wheel: str | None) -> str:
-    """What follows the name of the distribution in a requirement: the lowest version, or the place of a wheel.
-
-    Hatchling replaces `{root:uri}`: no path of this machine becomes part of the project.
-    """
-    return f">={version('axolotl-mcp')}" if wheel is None else f" @ {{root:uri}}/{VENDORED}/{wheel}"
-
-
 def _render(template: Path, directory: Path, words: Mapping[str, str], *, has_wheel: bool) -> None:
     pattern = re.compile("|".join(map(re.escape, words)))
 
@@ -95,9 +89,3 @@ def _render(template: Path, directory: Path, words: Mapping[str, str], *, has_wh
         lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
         text = "".join(line for line in lines if has_wheel or VENDORED not in line)
         file.write_text(replaced(text), encoding="utf-8")
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -3,12 +3,12 @@
 import logging
 import re
 import shlex
-from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import typer
 
 from axolotl_cli.serving.address import listening_url, listens_everywhere
+from axolotl_cli.serving.console import console_of
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_cli.views.schemas import sample_arguments
 from axolotl_core.features.spec import ToolSpec
@@ -25,22 +25,24 @@ _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+")
 
 def print_banner(host: ServerHost, url: str) -> None:
     """Print the banner, or log one line if the log is JSON."""
+    console = console_of(host)
     address = listening_url(host.settings.http, url)
     specs = [binding.spec for binding in host.assembly.tools.bindings()]
     offer = enumeration(counted(counts_in(host)))
     if host.settings.log.format == "json":
         _log.info("%s serves %s at %s", host.settings.server.name, offer, address)
-        if host.assembly.console is not None:
-            _log.info("console: %s", host.assembly.console.link(url))
+        if console is not None:
+            _log.info("console: %s", console.link(url))
         return
     name = typer.style(host.settings.server.name, bold=True)
     print_status(f"{name} serves {offer} at {typer.style(address, fg='cyan', underline=True)}\n")
-    if host.assembly.console is not None:
-        print_status(f"Console: {typer.style(host.assembly.console.link(url), fg='cyan', underline=True)}\n")
+    if console is not None:
+        print_status(f"Console: {typer.style(console.link(url), fg='cyan', underline=True)}\n")
     is_public = host.settings.http.allowed_hosts or host.settings.auth.resource is not None
     if listens_everywhere(host.settings.http) and not is_public:
         print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")
-    command = curl_command(url, specs, _list_method(host), is_authenticated(host))
+    listing = next(f"{kind}/list" for kind in ("tools", "prompts", "resources") if kind in host.roles.offers)
+    command = curl_command(url, specs, listing, is_authenticated(host))
     print_status(f"Try it:\n\n{command}\n\nPress Ctrl-C to stop.")
 
 
@@ -61,34 +63,18 @@ def curl_command(url: str, specs: list[ToolSpec], fallback: str = "tools/list", 
     return " \\\n    ".join([f"  curl {shlex.quote(url)}", *options, f"-d {shlex.quote(body.decode())}"])
 
 
-def _list_method(host: ServerHost) -> str:
-    """Choose a list method that the server has."""
-    return next(f"{kind}/list" for kind in ("tools", "prompts", "resources") if kind in host.roles.offers)
-
-
 def _sample_call(specs: list[ToolSpec]) -> tuple[str, dict[str, Any], dict[str, str]] | None:
     """Choose a method, its parameters, and the headers that mirror them."""
-    for spec in sorted(_not_destructive(specs), key=lambda spec: not spec.tool.annotations.read_only):
+    harmless = [spec for spec in specs if not spec.tool.annotations.destructive]
+    for spec in sorted(harmless, key=lambda spec: not spec.tool.annotations.read_only):
         arguments = sample_arguments(spec)
-        headers = None if arguments is None else _mirrored_headers(spec, arguments)
-        if headers is not None:
+        if arguments is None:
+            continue
+        headers = {"Mcp-Name": spec.name}
+        for parameter in spec.header_parameters:
+            value = parameter.value_in(arguments)
+            if value is not None:
+                headers[parameter.header.decode()] = value if isinstance(value, str) else encode(value).decode()
+        if all(map(_VISIBLE_ASCII.fullmatch, headers.values())):  # another value would need an encoding
             return "tools/call", {"name": spec.name, "arguments": arguments}, headers
     return None
-
-
-def _not_destructive(specs: list[ToolSpec]) -> Iterator[ToolSpec]:
-    return (spec for spec in specs if not spec.tool.annotations.destructive)
-
-
-def _mirrored_headers(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the headers that mirror a call, or None if one would need an encoding."""
-    values = {parameter.header.decode(): parameter.value_in(arguments) for parameter in spec.header_parameters}
-    headers = {
-        "Mcp-Name": spec.name,
-        **{name: _header_value(value) for name, value in values.items() if value is not None},
-    }
-    return headers if all(map(_VISIBLE_ASCII.fullmatch, headers.values())) else None
-
-
-def _header_value(value: Any) -> str:
-    return value if isinstance(value, str) else encode(value).decode()

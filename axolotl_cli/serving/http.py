@@ -1,18 +1,15 @@
 """Serving over HTTP."""
 
 import logging
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from functools import partial
 
 from axolotl_cli.logs import start_logging
-from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import HostCheck, run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import print_banner
-from axolotl_cli.serving.lock_check import lock_check
-from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_variables
-from axolotl_cli.target import resolve_target
+from axolotl_cli.serving.start_findings import require_lock, warn_about_settings, warn_about_variables
+from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.assembly import load_redis
@@ -21,16 +18,8 @@ from axolotl_server.http.server.serve import serve_http
 from axolotl_server.settings.server import ServerSettings
 
 
-def serve_over_http(
-    target: str | None,
-    toolsets: Sequence[str] | None,
-    flags: Mapping[str, Any],
-    files: FileOptions,
-    *,
-    is_locked: bool = False,
-) -> None:
+def serve_over_http(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
     """Serve any number of clients at a URL."""
-    chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     warn_about_variables(chosen)
@@ -40,7 +29,7 @@ def serve_over_http(
         serve_by_workers(chosen, is_locked=is_locked)
     else:
         load_redis(early.redis)
-        run(_serve(chosen.load(), lock_check(chosen.toolsets) if is_locked else None))
+        run(_serve(chosen.load(), partial(require_lock, chosen.toolsets) if is_locked else None))
 
 
 def started(host: ServerHost, check: HostCheck | None = None) -> AbstractAsyncContextManager[None]:
@@ -61,18 +50,13 @@ def drain_seconds(settings: ServerSettings) -> float:
 
 async def _serve(host: ServerHost, check: HostCheck | None) -> None:
     async with started(host, check):
-        _check_workers(host)
+        if host.settings.http.workers > 1:
+            raise ConfigurationError(
+                "The container cannot set http.workers, because every worker starts it: set it with --workers, in the "
+                "environment or in the settings file"
+            )
         warn_about_settings(host)
         with listen(host.settings.http) as listener:
             print_banner(host, url_of(host.settings.http, listener))
             await serve_http(host, listener)
     logging.getLogger("axolotl").info("stopped")
-
-
-def _check_workers(host: ServerHost) -> None:
-    """Refuse a number of workers that comes from the container, which each worker starts for itself."""
-    if host.settings.http.workers > 1:
-        raise ConfigurationError(
-            "The container cannot set http.workers, because every worker starts it: set it with --workers, in the "
-            "environment or in the settings file"
-        )

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Final
 
@@ -70,26 +70,19 @@ def _make() -> tuple[TemporaryDirectory[str], int]:
 
 
 def _remove_abandoned() -> None:
+    """Remove the folders of this user that no process keeps."""
+    import fcntl
+
     with os.scandir(gettempdir()) as entries:
         paths = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
     for path in paths:
-        with suppress(OSError):  # it is no folder, or that of another user, or another server removes it
-            _remove_if_abandoned(path)
-
-
-def _remove_if_abandoned(path: str) -> None:
-    """Remove a folder of this user that no process keeps; raises OSError if there is one that does."""
-    import fcntl
-
-    descriptor = _open(path)
-    try:
-        if os.fstat(descriptor).st_uid != os.geteuid():
-            return
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path)
-        _log.debug("removed %s, which a server that was killed has left", path)
-    finally:
-        os.close(descriptor)
+        with suppress(OSError), ExitStack() as stack:  # it is no folder, or kept, or another server removes it
+            descriptor = _open(path)
+            stack.callback(os.close, descriptor)
+            if os.fstat(descriptor).st_uid == os.geteuid():
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path)
+                _log.debug("removed %s, which a server that was killed has left", path)
 
 
 def _open(path: str) -> int:

@@ -7,17 +7,15 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
-from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import HostCheck, run, serving
-from axolotl_cli.serving.lock_check import lock_check
-from axolotl_cli.serving.start_findings import warn_about_settings, warn_about_variables
-from axolotl_cli.target import resolve_target
+from axolotl_cli.serving.start_findings import require_lock, warn_about_settings, warn_about_variables
+from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.execution.closing import CLOSE_SECONDS
@@ -25,27 +23,16 @@ from axolotl_server.host import ServerHost
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
 from axolotl_server.transports.stdio import DRAIN_SECONDS, serve_stdio
 
+_LOOK_SECONDS: Final = 0.5
+_ORPHAN_SECONDS: Final = 2.0
+"""How long calls may go on after the parent process has ended, if another process holds the input open."""
 
-def serve_over_stdio(
-    target: str | None,
-    toolsets: Sequence[str] | None,
-    flags: Mapping[str, Any],
-    files: FileOptions,
-    *,
-    is_locked: bool = False,
-) -> None:
+_log: Final = logging.getLogger("axolotl")
+
+
+def serve_over_stdio(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
     """Serve one client, the process at the other end of stdin and stdout."""
     parent = os.getppid()
-    _require_open_streams()
-    streams = claim_standard_streams()
-    chosen = resolve_target(target, toolsets, flags, files)
-    early = chosen.settings
-    start_logging(early.log_level, early.log)
-    warn_about_variables(chosen)
-    run(_serve(chosen.load(), streams, parent, lock_check(chosen.toolsets) if is_locked else None))
-
-
-def _require_open_streams() -> None:
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)
@@ -53,31 +40,24 @@ def _require_open_streams() -> None:
             raise ConfigurationError(
                 f"{name} is closed, but the stdio transport needs it: open it, or use --transport http"
             ) from error
+    streams = claim_standard_streams()
+    early = chosen.settings
+    start_logging(early.log_level, early.log)
+    warn_about_variables(chosen)
+    run(_serve(chosen.load(), streams, parent, partial(require_lock, chosen.toolsets) if is_locked else None))
 
 
 async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
     async with serving(host, lambda settings: DRAIN_SECONDS, check):
         warn_about_settings(host)
-        await host.begin_tasks()
-        _print_hint(host, streams)
+        await host.begin()
+        if os.isatty(streams.incoming):  # a person would wonder why nothing seems to happen
+            offer = enumeration(counted(counts_in(host)))
+            print_status(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.")
+            print_status("Use --transport http to serve over HTTP. Press Ctrl-C to stop.")
         if sys.platform != "win32":
             ClientWatch(host, streams, parent).start()
         await serve_stdio(host.handler, host.settings, streams, host.stop_signal, DRAIN_SECONDS)
-
-
-def _print_hint(host: ServerHost, streams: StandardStreams) -> None:
-    """Explain to a person who started the server in a terminal why nothing seems to happen."""
-    if os.isatty(streams.incoming):
-        offer = enumeration(counted(counts_in(host)))
-        print_status(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.")
-        print_status("Use --transport http to serve over HTTP. Press Ctrl-C to stop.")
-
-
-_LOOK_SECONDS: Final = 0.5
-_ORPHAN_SECONDS: Final = 2.0
-"""How long calls may go on after the parent process has ended, if another process holds the input open."""
-
-_log: Final = logging.getLogger("axolotl")
 
 
 class ClientWatch:

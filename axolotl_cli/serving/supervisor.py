@@ -14,11 +14,9 @@ from typing import Any, Final
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.serving.shared_folder import sessions_directory
-from axolotl_cli.serving.worker_log import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.http.server.fair_acceptor import ConnectionBoard
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -50,6 +48,36 @@ class _Slot:
         self.pause_seconds = min(max(2 * self.pause_seconds, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
 
 
+class WorkerLog:
+    """Logs what happens to workers."""
+
+    def reloading(self, files: Sequence[str]) -> None:
+        _log.info("reloading: each worker is replaced by a new one")
+
+    def started(self, worker: WorkerProcess) -> None:
+        _log.info("worker %d (process %d) serves", worker.number, worker.pid)
+        if worker.description["address_changed"]:
+            _log.warning("the address in the settings changed: start the server again to listen there")
+
+    def serving(self, workers: Sequence[WorkerProcess], seconds: float, *, is_reload: bool) -> None:
+        pids = ", ".join(str(worker.pid) for worker in workers)
+        if is_reload:
+            _log.info("reloaded: %s", pids)
+        else:
+            _log.info("%d %s: %s", len(workers), "worker serves" if len(workers) == 1 else "workers serve", pids)
+
+    def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
+        _log.error("worker %d (process %d) %s before it served", worker.number, worker.pid, worker.ending)
+        if is_reload:
+            _log.error("the reload failed: workers that were not replaced keep serving")
+
+    def given_up(self) -> None:
+        _log.critical("no worker serves, and none can be started: giving up")
+
+    def ended(self, worker: WorkerProcess) -> None:
+        _log.error("worker %d (process %d) %s: starting another", worker.number, worker.pid, worker.ending)
+
+
 class Supervisor:
     """Keeps a number of workers running; holds the listening socket but serves no client itself.
 
@@ -69,8 +97,7 @@ class Supervisor:
         Each item of `reloads` names the files that changed, if that is known, and causes a reload. In development, a
         worker that ends or fails to start is replaced at the next reload only.
         """
-        self._board, descriptor = ConnectionBoard.make()
-        self._order = replace(order, state_key=secrets.token_urlsafe(32), board=descriptor)
+        self._order = replace(order, state_key=secrets.token_urlsafe(32))
         self._reloads = reloads
         self._report = report
         self._is_development = order.is_development
@@ -118,7 +145,7 @@ class Supervisor:
         await self._start_in_slot(self._slots[0])
         await asyncio.gather(*map(self._start_in_slot, self._slots[1:]))
         self._report_serving(began, is_reload=False)
-        self._run_in_background(self._keep_reloading())
+        self._run_in_background(self._reload_when_requested())
         await self._stopping.wait()
         tasks = tuple(self._tasks)
         for task in tasks:
@@ -150,9 +177,12 @@ class Supervisor:
         """Start a worker and wait until it serves; return None if it does not."""
         if self._stopping.is_set():
             return None
-        worker = await WorkerProcess.start(self._free_number(), self._order, self._listener)
+        taken = {worker.number for worker in self._living}
+        # The lowest number that no worker has, because it is part of the names of files.
+        number = next(number for number in range(1, len(taken) + 2) if number not in taken)
+        worker = await WorkerProcess.start(number, self._order, self._listener)
         self._living[worker] = None
-        worker.gone.add_done_callback(lambda _: self._remove(worker))
+        worker.gone.add_done_callback(lambda _: self._living.pop(worker, None))
         await self._wait_unless_interrupted(worker.ready, _DEV_START_SECONDS if self._is_development else None)
         self._listener = worker.listener or self._listener
         if worker.serves:
@@ -173,10 +203,6 @@ class Supervisor:
     def _put(self, slot: _Slot, worker: WorkerProcess) -> None:
         slot.worker = worker
         self._run_in_background(self._watch(slot, worker))
-
-    def _remove(self, worker: WorkerProcess) -> None:
-        self._living.pop(worker, None)
-        self._board.leave(worker.number)
 
     def _fail(self, worker: WorkerProcess, is_reload: bool) -> None:
         """Report that a worker did not start, and give up if no worker serves and none will."""
@@ -240,9 +266,8 @@ class Supervisor:
             self._report.reloading(files)
             self._reload_requested.set()
 
-    async def _keep_reloading(self) -> None:
-        while True:
-            await self._reload_requested.wait()
+    async def _reload_when_requested(self) -> None:
+        while await self._reload_requested.wait():
             self._reload_requested.clear()
             await self._reload()
 
@@ -257,8 +282,13 @@ class Supervisor:
                     return
                 before = slot.worker
                 self._put(slot, worker)
-                if before is not None:
-                    await self._retire(before)
+                if before is not None:  # it ends when its clients have moved; all new requests reach its successor
+                    before.retire()
+                    loop = asyncio.get_running_loop()
+                    killing = loop.call_later(before.shutdown_seconds + _MARGIN_SECONDS, before.kill)
+                    before.gone.add_done_callback(lambda _, killing=killing: killing.cancel())  # type: ignore[misc]
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(before.handed_over.wait(), _HAND_OVER_SECONDS)
         self._report_serving(began, is_reload=True)
 
     async def _wait_for_retiring(self) -> None:
@@ -274,16 +304,6 @@ class Supervisor:
                 retiring[0].terminate()
             ends = [worker.gone for worker in retiring]
             await self._wait_unless_interrupted(asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED))
-
-    async def _retire(self, worker: WorkerProcess) -> None:
-        """End a worker when its clients have moved; wait until its successor answers all new requests."""
-        worker.retire()
-        loop = asyncio.get_running_loop()
-        killing = loop.call_later(worker.shutdown_seconds + _MARGIN_SECONDS, worker.kill)
-        worker.gone.add_done_callback(lambda _: killing.cancel())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_HAND_OVER_SECONDS):
-                await worker.handed_over.wait()
 
     async def _end_all(self) -> None:
         """Wait until all workers have ended; kill those that take longer than they may."""
@@ -306,11 +326,6 @@ class Supervisor:
             await worker.gone
         if not self._code and any(worker.code not in (0, -signal.SIGTERM) for worker in living):
             self._code = _FAILED
-
-    def _free_number(self) -> int:
-        """Choose the lowest number that no worker has: the number is part of the names of files."""
-        taken = {worker.number for worker in self._living}
-        return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     def _is_interrupted(self) -> bool:
         """Tell whether a start is pointless: the process stops or, in development, the code has changed again."""
@@ -349,10 +364,15 @@ def serve_by_workers(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
             sessions_directory=directory,
             is_locked=is_locked,
         )
-        code = asyncio.run(_supervise(order, count))
+        run_supervised(order, count, _hangups(), WorkerLog())
+
+
+def run_supervised(order: WorkerOrder, count: int, reloads: AsyncIterator[Sequence[str]], report: WorkerLog) -> None:
+    """Run a supervisor until this process is stopped; unless all is well, exit with its code."""
+
+    async def supervise() -> int:
+        return await Supervisor(order, count, reloads, report).run()
+
+    code = asyncio.run(supervise())
     if code:
         raise SystemExit(code)
-
-
-async def _supervise(order: WorkerOrder, count: int) -> int:
-    return await Supervisor(order, count, _hangups(), WorkerLog()).run()

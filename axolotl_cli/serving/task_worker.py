@@ -2,18 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from axolotl_cli.logs import start_logging
-from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run, serving
-from axolotl_cli.target import resolve_target
+from axolotl_cli.target import ChosenTarget
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import TasksUnavailable
+from axolotl_server.extensions.tasks.extension import Tasks
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.worker_settings import for_lone_process
@@ -26,17 +26,8 @@ _STATUSES: Final = {200: "OK", 404: "Not Found", 503: "Service Unavailable"}
 _log: Final = logging.getLogger("axolotl")
 
 
-def run_tasks(
-    target: str | None,
-    toolsets: Sequence[str] | None,
-    flags: Mapping[str, Any],
-    files: FileOptions,
-    *,
-    tools: frozenset[str] | None,
-    health: str | None,
-) -> None:
+def run_tasks(chosen: ChosenTarget, *, tools: frozenset[str] | None, health: str | None) -> None:
     """Run stored tasks until a signal arrives."""
-    chosen = resolve_target(target, toolsets, flags, files)
     early = chosen.settings
     start_logging(early.log_level, early.log)
     with ExitStack() as slot:
@@ -47,7 +38,7 @@ def run_tasks(
 async def _work(host: ServerHost, tools: frozenset[str] | None, address: tuple[str, int] | None) -> None:
     async with serving(host, lambda settings: settings.http.drain_seconds):
         service = _service(host, tools)
-        await host.begin_tasks(works=True)
+        await host.begin()
         async with nullcontext() if address is None else _probes(service, host, *address):
             _log.info("running tasks of: %s", ", ".join(sorted(service.runner.tools)))
             await host.stop_signal.wait()
@@ -55,16 +46,17 @@ async def _work(host: ServerHost, tools: frozenset[str] | None, address: tuple[s
 
 
 def _service(host: ServerHost, tools: frozenset[str] | None) -> TaskService:
-    service = host.assembly.tasks
+    tasks = host.extension(Tasks)
+    if tasks is None:
+        raise ConfigurationError(
+            'No tool of the target runs as a task: give one task_support = "optional" or "required"'
+        )
+    tasks.works, service = True, tasks.service
     if not service.engine.durable:
         raise ConfigurationError(
             'axolotl worker needs stored tasks: set tasks.url, for example to "sqlite:///tasks.db"'
         )
     known = service.runner.tools
-    if not known:
-        raise ConfigurationError(
-            'No tool of the target runs as a task: give one task_support = "optional" or "required"'
-        )
     unknown = sorted((tools or frozenset()) - set(known))
     if unknown:
         raise ConfigurationError(f"--tools: no tool that runs as a task is called {', '.join(unknown)}")
@@ -75,7 +67,7 @@ def _service(host: ServerHost, tools: frozenset[str] | None) -> TaskService:
 async def _drain(host: ServerHost) -> None:
     """Begin no more tasks, and let running ones finish for a while; the rest is stopped and may go on elsewhere."""
     inflight, seconds = host.handler.inflight, host.settings.http.drain_seconds
-    host.pause_tasks()
+    host.pause()
     if inflight:
         _log.info("stopping; running tasks: %d, which get at most %g seconds", len(inflight), seconds)
         await host.stop_signal.run_unless_urgent(inflight.drain(seconds))

@@ -10,14 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import msgspec
+
 from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.logs import start_logging
 from axolotl_cli.options import FileOptions
 from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import UnusableAddress, listen, url_of
+from axolotl_cli.serving.banner import print_banner
+from axolotl_cli.serving.console import console_of, with_console_token
 from axolotl_cli.serving.http import drain_seconds, started
-from axolotl_cli.serving.lock_check import lock_check
 from axolotl_cli.serving.shared_folder import keep_folder
+from axolotl_cli.serving.start_findings import require_lock, warn_about_settings
 from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
@@ -27,7 +31,6 @@ from axolotl_server.host import ServerHost
 from axolotl_server.hosting.assembly import load_redis
 from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http.asgi import PrincipalGate
-from axolotl_server.http.server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http.server.serve import serve_http
 from axolotl_server.protocol.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
@@ -40,38 +43,28 @@ def main(arguments: list[str]) -> None:
     end = socket.socket(fileno=int(arguments[0]))
     listener = socket.socket(fileno=int(arguments[1])) if len(arguments) > 1 else None
     order = WorkerOrder.receive(end)
-    for descriptor in (*map(int, arguments), order.board):
+    for descriptor in map(int, arguments):
         os.set_inheritable(descriptor, False)  # programs that tools start must not talk to the supervisor
     if order.sessions_directory is not None:
         keep_folder(order.sessions_directory)
     try:
-        target = resolve_target(order.target, order.toolsets, order.flags, _files(order), is_dev=order.is_development)
+        env_file, settings, profile = order.files
+        files = FileOptions(env_file and Path(env_file), settings and Path(settings), profile)
+        target = resolve_target(order.target, order.toolsets, order.flags, files, is_dev=order.is_development)
         early = target.settings
         start_logging(early.log_level, early.log, user_code_only=order.is_development)
         load_redis(early.redis)
-        host = target.load(partial(_adapt, order))
+        host = target.load(partial(_adapt, order), is_first=listener is None)
         if order.principal is not None:
-            host.authenticator = PrincipalGate(_principal(order.principal))
+            host.authenticator = PrincipalGate(msgspec.convert(order.principal, Principal))
         run(_Worker(order, host).serve(end, listener))
     except Exception as error:
         _fail(error, end, order)
 
 
-def _files(order: WorkerOrder) -> FileOptions:
-    env_file, settings = (
-        None if path is None else Path(path) for path in map(order.files.get, ("env_file", "settings"))
-    )
-    return FileOptions(env_file, settings, order.files.get("profile"))
-
-
-def _principal(fields: Mapping[str, Any]) -> Principal:
-    scopes, roles = frozenset(fields["scopes"]), frozenset(fields["roles"])
-    return Principal(fields["subject"], fields["tenant"], scopes, roles, fields["claims"])
-
-
 def _fail(error: Exception, end: socket.socket, order: WorkerOrder) -> NoReturn:
     """Tell the supervisor why the worker cannot start; in development the supervisor prints it."""
-    from axolotl_cli.serving.worker_report import explain
+    from axolotl_cli.development.report import explain
 
     end.setblocking(True)
     message = {"type": "failed", "problem": explain(error), "is_final": isinstance(error, UnusableAddress)}
@@ -87,6 +80,7 @@ def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
     if order.is_development and log is not None:
         own = log.with_name(f"{log.stem}-dev-{{worker}}{log.suffix}")
         settings = settings.model_copy(update={"audit": settings.audit.model_copy(update={"jsonl_path": own})})
+    settings = with_console_token(settings, order.state_key)
     return for_worker(settings, order.number, order.state_key, order.sessions_directory)
 
 
@@ -98,77 +92,63 @@ class _Worker:
         self._host = host
 
     async def serve(self, end: socket.socket, inherited: socket.socket | None) -> None:
-        check = lock_check(self._order.toolsets) if self._order.is_locked else None
+        check = partial(require_lock, self._order.toolsets) if self._order.is_locked else None
         async with started(self._host, check):
             with inherited or listen(self._host.settings.http) as listener:
                 self._channel = Channel(end, self._receive, self._host.stop_signal.set)
-                if self._order.is_development:
-                    self._print_calls()
+                console = console_of(self._host)
+                if self._order.is_development and console is not None:
+                    from axolotl_cli.development.report import print_call
+
+                    console.journal.listen(partial(print_call, log_format=self._host.settings.log.format))
                 await serve_http(
                     self._host,
                     listener,
                     on_hand_over=self._hand_over if self._order.is_development else None,
                     on_serving=partial(self._report, listener, inherited is None),
-                    place=BoardPlace(ConnectionBoard(self._order.board), self._order.number),
+                    is_shared=True,
                 )
 
-    def _print_calls(self) -> None:
-        from axolotl_cli.serving.worker_report import log_call, print_call
-
-        console = self._host.assembly.console
-        if console is not None:
-            console.journal.listen(log_call if self._host.settings.log.format == "json" else print_call)
-
     def _report(self, listener: socket.socket, is_first: bool) -> None:
-        """Report that the worker serves; the first one sends the socket that it opened."""
+        """Report that the worker serves; the first one sends the socket that it opened, and prints the banner."""
+        host, http = self._host, self._host.settings.http
         if is_first:
             self._channel.send({"type": "listening"}, listener)
-            if not self._order.is_development:
-                self._introduce(listener)
-        self._channel.send({"type": "ready", **self._description(listener)})
-
-    def _introduce(self, listener: socket.socket) -> None:
-        from axolotl_cli.serving.banner import print_banner
-        from axolotl_cli.serving.start_findings import warn_about_settings
-
-        for caution in worker_warnings(self._host.settings, self._host.roles):
-            _log.warning("%s", caution)
-        warn_about_settings(self._host)
-        print_banner(self._host, url_of(self._host.settings.http, listener))
-
-    def _description(self, listener: socket.socket) -> dict[str, Any]:
-        settings = self._host.settings
-        http = settings.http
-        description = {
-            "shutdown_seconds": drain_seconds(settings) + http.drain_seconds + CLOSE_SECONDS,
+        if is_first and not self._order.is_development:
+            for caution in worker_warnings(host.settings, host.roles):
+                _log.warning("%s", caution)
+            warn_about_settings(host)
+            print_banner(host, url_of(http, listener))
+        ready = {
+            "type": "ready",
+            "shutdown_seconds": drain_seconds(host.settings) + http.drain_seconds + CLOSE_SECONDS,
             "address_changed": http.port not in (0, listener.getsockname()[1]),
+            "timeout_seconds": http.worker_timeout_seconds,
         }
-        if not self._order.is_development:
-            return {**description, "timeout_seconds": http.worker_timeout_seconds}
-        from axolotl_cli.serving.worker_report import describe_server
+        if self._order.is_development:
+            from axolotl_cli.development.report import describe_server
 
-        # A debugger may stop the process for any time, so that nothing waits for its pings.
-        return {**description, "timeout_seconds": None, **describe_server(self._host, listener)}
+            # A debugger may stop the process for any time, so that nothing waits for its pings.
+            ready |= {"timeout_seconds": None, **describe_server(host, listener)}
+        self._channel.send(ready)
 
     def _receive(self, message: Mapping[str, Any], attached: socket.socket | None) -> None:
         match message["type"]:
             case "ping":
                 self._channel.send({"type": "pong"})
             case "problem":
-                if self._host.assembly.console is not None:
-                    self._host.assembly.console.set_problem(message["problem"])
+                console = console_of(self._host)
+                if console is not None:
+                    console.set_problem(message["problem"])
             case "retire":
-                self._retire()
+                if self._order.is_development:
+                    _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message
+                else:
+                    self._host.stop_signal.replaced = True
+                    self._channel.send({"type": "handed_over"})
+                self._stop()
             case "stop":
                 self._stop()
-
-    def _retire(self) -> None:
-        if self._order.is_development:
-            _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message
-        else:
-            self._host.stop_signal.replaced = True
-            self._channel.send({"type": "handed_over"})
-        self._stop()
 
     def _stop(self) -> None:
         self._host.stop_signal.source = self._host.stop_signal.source or "its supervisor"
@@ -177,7 +157,7 @@ class _Worker:
     def _hand_over(self) -> None:
         """Notify listening clients that newer code may have changed the lists: their next requests reach that code."""
         kinds: tuple[Listable, ...] = ("tools", "prompts", "resources")
-        for kind in kinds if self._order.is_development else ():
+        for kind in kinds:
             if kind in self._host.roles.offers:
                 self._host.handler.subscriptions.list_changed(kind)
         self._channel.send({"type": "handed_over"})

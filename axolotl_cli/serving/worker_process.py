@@ -74,16 +74,14 @@ class WorkerOrder:
     target: str | None
     toolsets: Sequence[str]
     flags: Mapping[str, Any]
-    files: Mapping[str, str | None]
-    """The options of the command line that name files, and the profile."""
+    files: Sequence[Any]
+    """The options of the command line that name files, and the profile, as text."""
     is_development: bool = False
     """Whether to print calls, to describe the features, and to let newer code take over at once."""
     state_key: str = ""
     """The key with which all workers seal the state of questions, unless the settings have keys."""
     sessions_directory: str | None = None
     """Where all workers share sessions, unless the settings name a Redis or a directory."""
-    board: int = -1
-    """The descriptor of the connection board, which the worker inherits."""
     number: int = 0
     """The lowest number that no other running worker has; at most twice the number of workers."""
     principal: Mapping[str, Any] | None = None
@@ -108,6 +106,7 @@ class WorkerProcess:
 
     def __init__(self, number: int, process: asyncio.subprocess.Process, end: socket.socket) -> None:
         self.number = number
+        self.pid = process.pid
         self.ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         """Done when it serves (True), or ended before it did (False)."""
         self.gone = asyncio.ensure_future(process.wait())
@@ -149,16 +148,12 @@ class WorkerProcess:
                 "axolotl_cli.serving.worker",
                 *map(str, descriptors),
                 stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=[*descriptors, order.board],
+                pass_fds=descriptors,
                 process_group=0,  # Ctrl-C in the terminal is for the supervisor, which shuts workers down gracefully
             )
         worker = cls(number, process, ours)
         worker._channel.send(asdict(replace(order, number=number)))
         return worker
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def serves(self) -> bool:

@@ -1,8 +1,8 @@
 """Descriptions of the features that a server offers, for `list` and `inspect`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import asdict
 from rich.console import RenderableType
@@ -14,47 +14,79 @@ from axolotl_cli.output import plain, seconds, show
 from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
-from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import type_of_layer
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.calls.binding import Binding
 from axolotl_server.client.client import Client
 from axolotl_server.host import ServerHost
-from axolotl_server.hosting.roles import FeatureSet
 
 Offer: TypeAlias = Mapping[str, list[dict[str, Any]]]
-"""Descriptions of features under `tools`, `prompts`, `resources`, `templates` and `skills`."""
+"""Descriptions of features under these kinds."""
+_KINDS: Final = ("tools", "prompts", "resources", "templates", "skills")
 
 
 def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
-    tools, prompts = _sets(host.roles.toolsets), _sets(host.roles.promptsets)
-    resources = _sets(host.roles.resourcesets)
-    skills, found = _sets(host.roles.skillsets), host.bindings()
-    return {
-        "tools": [{**_common(one, tools), **_tool(one.spec)} for one in found["tools"]],
-        "prompts": [
-            {**_common(one, prompts), "arguments_schema": one.spec.feature.arguments_schema} for one in found["prompts"]
-        ],
-        "resources": [{**_common(one, resources), **_resource(one.spec)} for one in found["resources"]],
-        "templates": [{**_common(one, resources), **_template(one.spec)} for one in found["templates"]],
-        "skills": [{**_common(one, skills), **_skill(one.spec)} for one in found["skills"]],
+    roles = host.roles
+    groups = (*roles.toolsets, *roles.promptsets, *roles.resourcesets, *roles.added.get("skills", ()))
+    sets = {id(item): group.name for group in groups for item in group.items}
+    found = host.bindings()
+    return {kind: [_described(kind, one, sets) for one in found.get(kind, ())] for kind in _KINDS}
+
+
+def _described(kind: str, binding: Binding[Any], sets: Mapping[int, str | None]) -> dict[str, Any]:
+    spec, feature = binding.spec, binding.spec.feature
+    described = {
+        "name": feature.name,
+        "title": feature.title,
+        "description": feature.description,
+        "toolset": sets.get(id(feature)),
+        "limits": asdict(spec.limits),
+        "layers": [f"{one.__module__}.{one.__qualname__}" for one in map(type_of_layer, binding.layers)],
     }
+    if kind == "tools":
+        app = app_link(feature.app)
+        page = None if app is None else app.resource_uri
+        return {**described, "input_schema": spec.input_schema, "output_schema": spec.output_schema, "app": page}
+    if kind == "prompts":
+        return {**described, "arguments_schema": feature.arguments_schema}
+    if kind == "skills":
+        return {**described, "uri": spec.name, **{name: feature.entry[name] for name in ("frontmatter", "resources")}}
+    mime_type = feature.mime_type or (APP_MIME_TYPE if spec.name.startswith(APP_SCHEME) else None)
+    if kind == "resources":
+        return {**described, "uri": spec.name, "mime_type": mime_type, "size": feature.size}
+    schema = feature.arguments_schema
+    return {**described, "uri_template": spec.name, "mime_type": mime_type, "variables_schema": schema}
 
 
-async def describe_for(principal: Principal, host: ServerHost) -> Offer:
-    """Describe what a principal may use."""
+async def describe_for(principal: Principal | None, host: ServerHost) -> Offer:
+    """Describe what a principal may use; without one, everything."""
     authorization = host.assembly.tools.authorization
-    if authorization is None:
+    if authorization is None or principal is None:
         return describe(host)
     visible, found = {}, host.bindings()
+    added = {one.field: await one.visible_bindings(principal) for one in host.assembly.added_catalogues}
     for kind, features in describe(host).items():
-        if kind == "skills" and host.assembly.skills is not None:
-            allowed = [await host.assembly.skills.is_visible(binding, principal) for binding in found[kind]]
+        if kind in added:
+            shown = set(map(id, added[kind]))
+            allowed = [id(binding) in shown for binding in found[kind]]
         else:
-            allowed = await authorization.allowed(principal, [binding.spec for binding in found[kind]])
+            allowed = list(await authorization.allowed(principal, [one.spec for one in found.get(kind, ())]))
         visible[kind] = list(compress(features, allowed))
     return visible
+
+
+async def describe_in_full(host: ServerHost) -> dict[str, Any]:
+    """Describe everything that a client can ask for, and the server itself."""
+    settings = host.settings.model_dump(mode="json")
+    return {
+        "server": settings.pop("server"),
+        "revisions": [revision.name for revision in REVISIONS],
+        "settings": settings,
+        "extensions": {extension.identifier: dict(extension.settings) for extension in host.roles.extensions},
+        **describe(host),
+    }
 
 
 async def describe_server(client: Client) -> dict[str, Any]:
@@ -68,128 +100,71 @@ async def describe_server(client: Client) -> dict[str, Any]:
             "capabilities": dict(described.capabilities),
         },
         "offer": {
-            "tools": [{**_listed(one), **_listed_tool(one)} for one in listed["tools"]],
-            "prompts": [{**_listed(one), "arguments_schema": _listed_arguments(one)} for one in listed["prompts"]],
-            "resources": [
-                {**_listed(one), "uri": one["uri"], "mime_type": one.get("mimeType"), "size": one.get("size")}
-                for one in listed["resources"]
-            ],
-            "templates": [
-                {**_listed(one), "uri_template": one["uriTemplate"], "mime_type": one.get("mimeType")}
-                for one in listed["templates"]
-            ],
+            **{kind: [_listed(kind, one) for one in listed[kind]] for kind in listed if kind != "skills"},
             "skills": [],  # clients find them as resources
         },
     }
 
 
-def _listed(definition: Mapping[str, Any]) -> dict[str, Any]:
-    return {
+def _listed(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {
         "name": definition["name"],
         "title": definition.get("title"),
         "description": definition.get("description") or "",
     }
-
-
-def _listed_tool(definition: Mapping[str, Any]) -> dict[str, Any]:
-    output = definition.get("outputSchema")
-    return {
-        "input_schema": definition.get("inputSchema", {}),
-        "output_schema": output if isinstance(output, dict) else None,
-        "app": None,
-    }
-
-
-def _listed_arguments(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the schema of a prompt's arguments, which are listed one by one."""
-    arguments = definition.get("arguments") or []
-    return {
-        "type": "object",
-        "properties": {
-            one["name"]: {"type": "string", "description": one.get("description") or ""} for one in arguments
-        },
-        "required": [one["name"] for one in arguments if one.get("required")],
-    }
+    if kind == "tools":
+        output = definition.get("outputSchema")
+        schemas = {
+            "input_schema": definition.get("inputSchema", {}),
+            "output_schema": output if isinstance(output, dict) else None,
+        }
+        return {**described, **schemas, "app": None}
+    if kind == "prompts":
+        arguments = definition.get("arguments") or []  # which are listed one by one
+        texts = {one["name"]: {"type": "string", "description": one.get("description") or ""} for one in arguments}
+        required = [one["name"] for one in arguments if one.get("required")]
+        return {**described, "arguments_schema": {"type": "object", "properties": texts, "required": required}}
+    if kind == "resources":
+        return {
+            **described,
+            "uri": definition["uri"],
+            "mime_type": definition.get("mimeType"),
+            "size": definition.get("size"),
+        }
+    return {**described, "uri_template": definition["uriTemplate"], "mime_type": definition.get("mimeType")}
 
 
 def counts(offer: Mapping[str, Any]) -> dict[str, int]:
     """Count the features of each kind."""
-    return {kind: len(offer[f"{kind}s"]) for kind in ("tool", "prompt", "resource", "template", "skill")}
-
-
-def _sets(sets: Iterable[FeatureSet]) -> dict[int, str | None]:
-    return {id(item): one.name for one in sets for item in one.items}
-
-
-def _common(binding: Binding[Any], sets: dict[int, str | None]) -> dict[str, Any]:
-    feature = binding.spec.feature
-    return {
-        "name": feature.name,
-        "title": feature.title,
-        "description": feature.description,
-        "toolset": sets.get(id(feature)),
-        "limits": asdict(binding.spec.limits),
-        "layers": [f"{one.__module__}.{one.__qualname__}" for one in map(type_of_layer, binding.layers)],
-    }
-
-
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    app = app_link(spec.tool.app)
-    page = None if app is None else app.resource_uri
-    return {"input_schema": spec.input_schema, "output_schema": spec.output_schema, "app": page}
-
-
-def _resource(spec: Any) -> dict[str, Any]:
-    return {"uri": spec.name, "mime_type": _mime_type(spec), "size": spec.feature.size}
-
-
-def _template(spec: Any) -> dict[str, Any]:
-    schema = spec.feature.arguments_schema
-    return {"uri_template": spec.name, "mime_type": _mime_type(spec), "variables_schema": schema}
-
-
-def _skill(spec: Any) -> dict[str, Any]:
-    return {"uri": spec.name, **{name: spec.feature.entry[name] for name in ("frontmatter", "resources")}}
-
-
-def _mime_type(spec: Any) -> str | None:
-    usual = APP_MIME_TYPE if spec.name.startswith(APP_SCHEME) else None
-    return spec.feature.mime_type or usual
+    return {kind.removesuffix("s"): len(offer[kind]) for kind in _KINDS}
 
 
 def print_inspection(report: Mapping[str, Any]) -> None:
     """Print the report of `axolotl inspect`."""
-    show(*(_server(report) if "settings" in report else _remote(report)))
-    for heading, facts in _features(report):
-        show("", heading, _facts(facts))
-    show("", f"{', '.join(counted(counts(report)))}; --json shows the complete schemas")
-
-
-def _server(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
-    server, http, limits = report["server"], report["settings"]["http"], report["settings"]["limits"]
-    facts = {
-        "target": report["target"],
-        "description": server["description"],
-        "instructions": server["instructions"],
-        "revisions": ", ".join(report["revisions"]),
-        "extensions": ", ".join(report["extensions"]),
-        "http": f"{http['host']}, port {http['port']}, path {http['path']}",
-        "limits": f"{seconds(limits['timeout_seconds'])} per call, {limits['max_inflight']} concurrent calls, "
-        f"{limits['threads']} threads, {limits['max_message_bytes']} bytes per message",
-    }
-    heading = plain(f"{server['name']} {server['version']}", "bold") + plain(f"  {server['title'] or ''}")
-    return heading, _facts({name: plain(value) for name, value in facts.items() if value})
-
-
-def _remote(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
     server = report["server"]
-    facts = {
-        "instructions": server["instructions"],
-        "revision": report["revision"],
-        "capabilities": ", ".join(report["capabilities"]),
-    }
+    if "settings" in report:
+        http, limits = report["settings"]["http"], report["settings"]["limits"]
+        facts = {
+            "target": report["target"],
+            "description": server["description"],
+            "instructions": server["instructions"],
+            "revisions": ", ".join(report["revisions"]),
+            "extensions": ", ".join(report["extensions"]),
+            "http": f"{http['host']}, port {http['port']}, path {http['path']}",
+            "limits": f"{seconds(limits['timeout_seconds'])} per call, {limits['max_inflight']} concurrent calls, "
+            f"{limits['threads']} threads, {limits['max_message_bytes']} bytes per message",
+        }
+    else:
+        facts = {
+            "instructions": server["instructions"],
+            "revision": report["revision"],
+            "capabilities": ", ".join(report["capabilities"]),
+        }
     heading = plain(f"{server['name']} {server['version']}", "bold") + plain(f"  {server['title'] or ''}")
-    return heading, _facts({name: plain(value) for name, value in facts.items() if value})
+    show(heading, _facts({name: plain(value) for name, value in facts.items() if value}))
+    for title, described in _features(report):
+        show("", title, _facts(described))
+    show("", f"{', '.join(counted(counts(report)))}; --json shows the complete schemas")
 
 
 def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mapping[str, RenderableType]]]:

@@ -20,13 +20,10 @@ def outline(schema: Mapping[str, Any]) -> Iterator[Line]:
     required = schema.get("required", ())
     for name, value in schema["properties"].items():
         resolved = resolve(value, schema)
-        yield name, _type_of(value, schema) + _presence(resolved, name in required), resolved.get("description", "")
-
-
-def _presence(schema: Mapping[str, Any], required: bool) -> str:
-    if "default" in schema:
-        return f" = {json.dumps(schema['default'], ensure_ascii=False)}"
-    return "" if required else ", optional"
+        presence = "" if name in required else ", optional"
+        if "default" in resolved:
+            presence = f" = {json.dumps(resolved['default'], ensure_ascii=False)}"
+        yield name, _type_of(value, schema) + presence, resolved.get("description", "")
 
 
 _MAX_NESTING: Final = 4
@@ -89,13 +86,11 @@ def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> A
     for keyword in ("const", "default"):
         if keyword in schema:
             return schema[keyword]
-    return _of_type(schema, root, depth)
-
-
-def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     kind = schema.get("type", "string")
     if kind == "object":
-        return _object(schema, root, depth)
+        properties = schema.get("properties", {}) if depth <= _MAX_DEPTH else {}
+        required = schema.get("required", ()) if depth <= _MAX_DEPTH else ()
+        return {name: _sample(properties.get(name, {}), root, depth + 1) for name in required}
     if kind == "array":
         return [_sample(schema.get("items", {}), root, depth + 1)] * max(1, schema.get("minItems", 1))
     if kind in ("integer", "number"):
@@ -103,10 +98,3 @@ def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
     if kind == "string" and schema.get("format") in _BY_FORMAT:
         return _BY_FORMAT[schema["format"]]
     return _BY_TYPE.get(kind) if isinstance(kind, str) else None
-
-
-def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    if depth > _MAX_DEPTH:
-        return {}
-    properties = schema.get("properties", {})
-    return {name: _sample(properties.get(name, {}), root, depth + 1) for name in schema.get("required", ())}

@@ -2,12 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -26,7 +25,13 @@ if TYPE_CHECKING:
 
 def values_of(host: ServerHost) -> list[EffectiveValue]:
     """List all settings of a started server, including values that only its tools set."""
-    values = [*effective_values(host.loaded_settings), *_own_values(host)]
+    values = [*effective_values(host.loaded_settings)]
+    for binding in host.assembly.tools.bindings():
+        spec, overrides = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
+        for key in ToolOverrides.model_fields:
+            own = getattr(spec.feature, key, None)
+            if own is not None and getattr(overrides, key) is None and own == getattr(spec.limits, key, None):
+                values.append(EffectiveValue(("tools", spec.name, key), masked(own), TOOL))
     sections = list(dict.fromkeys(value.keys[0] for value in values))
     return sorted(values, key=lambda value: sections.index(value.keys[0]))
 
@@ -43,23 +48,6 @@ def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], tot
     head.add_column(style="dim", no_wrap=True)
     for name, fact in facts.items():
         head.add_row(name, Text(one_line(fact)))
-    changed = sum(value.origin != DEFAULT for value in values)
-    summary = f"{number(total, 'setting')}, {changed} of them set"
-    parts: list[RenderableType] = [head, ""]
-    show(*parts, *([_table(values, with_origin)] if values else []), "", summary)
-
-
-def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
-    for binding in host.assembly.tools.bindings():
-        spec, overrides = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
-        for key in ToolOverrides.model_fields:
-            own = getattr(spec.feature, key, None)
-            if own is None or getattr(overrides, key) is not None or own != getattr(spec.limits, key, None):
-                continue
-            yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
-
-
-def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
     columns = ("Setting", "Value", "Origin") if with_origin else ("Setting", "Value")
     table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     table.columns[0].no_wrap = True
@@ -72,7 +60,9 @@ def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
             cells = [_name(value), Text(_text(value.value), style), Text(one_line(origin), style)]
             table.add_row(*cells[: len(columns)])
         table.add_section()
-    return table
+    changed = sum(value.origin != DEFAULT for value in values)
+    summary = f"{number(total, 'setting')}, {changed} of them set"
+    show(head, "", *([table] if values else []), "", summary)
 
 
 def _name(value: EffectiveValue) -> Text:

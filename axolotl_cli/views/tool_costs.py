@@ -7,7 +7,6 @@ import typer
 
 from axolotl_cli.output import show, table
 from axolotl_cli.text import number, one_line
-from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
@@ -50,19 +49,17 @@ async def make_report(host: ServerHost, principal: Principal | None, max_tokens:
     if principal is not None and host.assembly.tools.authorization is not None:
         allowed = await host.assembly.tools.authorization.allowed(principal, specs)
         specs = [spec for spec, is_allowed in zip(specs, allowed, strict=True) if is_allowed]
-    costs = sorted(map(_cost_of, specs), key=lambda cost: (-cost.bytes, cost.name))
+    costs = []
+    for spec in specs:  # as a client of the latest revision receives them, in compact JSON; tokens are estimated
+        definition = msgspec.to_builtins(tool_definition(spec, LATEST_STATELESS_REVISION))
+        seen = len(encode({key: definition[key] for key in ("name", "description", "inputSchema")}))
+        output = len(encode(definition["outputSchema"])) if "outputSchema" in definition else 0
+        tokens, output_tokens = (-(-size // _BYTES_PER_TOKEN) for size in (seen, output))
+        costs.append(Cost(spec.name, spec.toolset, 1, seen, tokens, output, output_tokens))
+    costs.sort(key=lambda cost: (-cost.bytes, cost.name))
     sets = dict.fromkeys(cost.toolset for cost in costs)
     toolsets = [_total(name, (cost for cost in costs if cost.toolset == name)) for name in sets]
     return BudgetReport(max_tokens, _total(None, costs), sorted(toolsets, key=lambda cost: -cost.bytes), costs)
-
-
-def _cost_of(spec: ToolSpec) -> Cost:
-    """Count a tool as a client of the latest revision receives it, in compact JSON; tokens are estimated."""
-    definition = msgspec.to_builtins(tool_definition(spec, LATEST_STATELESS_REVISION))
-    seen = len(encode({key: definition[key] for key in ("name", "description", "inputSchema")}))
-    output = len(encode(definition["outputSchema"])) if "outputSchema" in definition else 0
-    tokens, output_tokens = (-(-size // _BYTES_PER_TOKEN) for size in (seen, output))
-    return Cost(spec.name, spec.toolset, 1, seen, tokens, output, output_tokens)
 
 
 def _total(toolset: str | None, costs: Iterable[Cost]) -> Cost:

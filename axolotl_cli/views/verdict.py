@@ -6,7 +6,6 @@ from typing import Any, Final
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import did_you_mean
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.access.authorization import Authorization
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
 
@@ -54,7 +53,8 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
     kinds = _KINDS if kind is None else (kind,)
     found = next(((one, binding) for one in kinds if (binding := _find(host, one, name)) is not None), None)
     if found is None:
-        known = (known for one in kinds for known in _names(host, one))
+        bindings = [binding for one in kinds for binding in _bindings(host, one)]
+        known = [name for one in bindings for name in (one.spec.name, one.spec.feature.name)]
         return f"There is no {kind or 'tool, prompt or resource'} {name!r}{did_you_mean(name, known)}"
     kind, binding = found
     spec: FeatureSpec = binding.spec
@@ -69,7 +69,11 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str | N
         return Verdict(caller, kind, spec.name, True, "authorization is off", "everyone may use everything", None, ())
     decision = await authorization.decide(principal, spec)
     reported_as = "not_found" if authorization.hides_denied else "forbidden"
-    rules = _examine(authorization, principal, spec, decision.rule)
+    examined = () if authorization.policy is None else authorization.policy.examine(principal, spec)
+    rules = tuple(
+        ExaminedRule(one.rule, one.effect, one.matches, one.matches and one.rule == decision.rule, one.why_not)
+        for one in examined
+    )
     return Verdict(
         caller, kind, spec.name, decision.allowed is True, decision.rule, decision.reason, reported_as, rules
     )
@@ -88,18 +92,3 @@ def _bindings(host: ServerHost, kind: str) -> list[Binding[Any]]:
     if kind in ("resource", "skill"):
         return [*host.assembly.resources.bindings(), *host.assembly.templates.bindings()]
     return [*(host.assembly.tools.bindings() if kind == "tool" else host.assembly.prompts.bindings())]
-
-
-def _names(host: ServerHost, kind: str) -> set[str]:
-    return {name for one in _bindings(host, kind) for name in (one.spec.name, one.spec.feature.name)}
-
-
-def _examine(
-    authorization: Authorization, principal: Principal, spec: FeatureSpec, deciding: str
-) -> tuple[ExaminedRule, ...]:
-    if authorization.policy is None:
-        return ()
-    return tuple(
-        ExaminedRule(one.rule, one.effect, one.matches, one.matches and one.rule == deciding, one.why_not)
-        for one in authorization.policy.examine(principal, spec)
-    )

@@ -105,7 +105,11 @@ class CallScope:
         entered = None
         with _creating(context):
             value: Any = factory()
-            _reject_awaitable(value)
+            if inspect.isawaitable(value) or (hasattr(value, "__aenter__") and not hasattr(value, "__enter__")):
+                if inspect.iscoroutine(value):
+                    value.close()
+                kind = type(value).__name__
+                raise TypeError(f"{kind} must be awaited: write await context.enter(...) in an async def")
             if hasattr(value, "__enter__"):
                 entered = Entered(value, is_async=False)
                 value = value.__enter__()
@@ -147,13 +151,6 @@ def _creating(context: "Context") -> Iterator[None]:
         yield
     finally:
         _current_call.reset(token)
-
-
-def _reject_awaitable(value: Any) -> None:
-    if inspect.isawaitable(value) or (hasattr(value, "__aenter__") and not hasattr(value, "__enter__")):
-        if inspect.iscoroutine(value):
-            value.close()
-        raise TypeError(f"{type(value).__name__} must be awaited: write await context.enter(...) in an async def")
 
 
 def _stopped() -> ToolCancelled:

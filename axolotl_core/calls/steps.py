@@ -1,15 +1,15 @@
 """The results of steps: how they are written, and read again by a later run of the same call."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from axolotl_core.errors import ToolError
 from axolotl_core.protocol.wire import json_writer, refuse_nan
+from axolotl_core.schema import adapter_of, by_type
 
 MAX_STEP_BYTES: Final = 32 * 1024
 """The size of one result; stateless rounds carry all results of a call in a state of 64 KiB."""
@@ -44,16 +44,11 @@ def read_step(key: str, written: bytes, model: Any) -> Any:
     if model is None:
         return msgspec.json.decode(written)
     try:
-        return _adapter(model).validate_json(written)
+        return adapter_of(model).validate_json(written)
     except ValidationError:
         raise ToolError(f"The stored result of the step {key!r} does not fit {model!r}; call again") from None
 
 
-@lru_cache(maxsize=256)
-def _adapter(model: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(model)
-
-
-@lru_cache(maxsize=256)
+@by_type
 def _writer(model: Any) -> Callable[[Any], bytes]:
-    return json_writer(_adapter(model))
+    return json_writer(adapter_of(model))

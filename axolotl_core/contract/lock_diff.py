@@ -1,8 +1,6 @@
 """The comparison of two locks: changes of features, and of the schemas in them."""
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from axolotl_core.contract.changes import ContractChange, Impact
@@ -13,7 +11,6 @@ from axolotl_core.schema import JsonSchema, wrapped
 Found: TypeAlias = Iterator[ContractChange]
 
 _B, _R, _C = Impact.BREAKING, Impact.RISKY, Impact.COMPATIBLE
-_NOUNS: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource", "skills": "skill"}
 _PROTOCOL_HINTS: Final = {
     "readOnlyHint": False,
     "destructiveHint": True,
@@ -21,8 +18,9 @@ _PROTOCOL_HINTS: Final = {
     "openWorldHint": True,
 }
 """What a client assumes about a tool that does not say."""
+_TRUSTED: Final = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}
+"""The hints by which clients approve calls without a question."""
 _LIMITS: Final = ("timeout_seconds", "max_result_bytes", "max_concurrency")
-_VARIABLE: Final = re.compile(r"\{[^}]*\}")
 
 
 def compare_locks(old: Lock, new: Lock) -> list[ContractChange]:
@@ -43,29 +41,21 @@ class _Comparison:
         self._kind, self._old, self._new = kind, old, new
 
     def run(self) -> Found:
-        pairs = {name: name for name in self._old if name in self._new}
-        lost, won = ([name for name in one if name not in pairs] for one in (self._old, self._new))
-        for rule, impact, key_of, message in self._matchers():
-            for before, after in _matched(lost, won, key_of):
-                lost.remove(before)
-                won.remove(after)
-                yield self._change(impact, rule, before, "", message.format(before, after), before, after)
-                pairs[before] = after
-        noun = _NOUNS[self._kind]
-        for name in lost:
-            yield self._change(_B, "feature-removed", name, "", f"the {noun} was removed", self._old[name], None)
-        for name in won:
+        noun = self._kind.removesuffix("s")
+        unknown = [name for name in self._new if name not in self._old]
+        by_folded = {name.casefold(): name for name in unknown if self._kind in ("tools", "prompts")}
+        for before, entry in self._old.items():
+            after = before if before in self._new else by_folded.pop(before.casefold(), None)
+            if after is None:
+                yield self._change(_B, "feature-removed", before, "", f"the {noun} was removed", entry, None)
+                continue
+            if after != before:
+                unknown.remove(after)
+                message = f"the name {before} is written as {after} now; clients may look for it"
+                yield self._change(_R, "name-case-changed", before, "", message, before, after)
+            yield from self._compare(after, entry, self._new[after])
+        for name in unknown:
             yield self._change(_C, "feature-added", name, "", f"the {noun} was added", None, self._new[name])
-        for before, after in pairs.items():
-            yield from self._compare(after, self._old[before], self._new[after])
-
-    def _matchers(self) -> Iterator[tuple[str, Impact, Callable[[str], Any], str]]:
-        """Return the ways to recognize a feature under another name, the most certain first."""
-        if self._kind in ("tools", "prompts"):
-            yield "name-case-changed", _R, str.casefold, "the name {} is written as {} now; clients may look for it"
-        if self._kind == "resources":
-            message = "the variables were changed, {} is {} now"
-            yield "variables-changed", _B, lambda uri: _VARIABLE.sub("{}", uri) if "{" in uri else None, message
 
     def _change(self, impact: Impact, rule: str, name: str, pointer: str, *what: Any) -> ContractChange:
         """Make a change from a message, the old value and the new one."""
@@ -153,16 +143,13 @@ class _Comparison:
 
     def _compare_hints(self, name: str, old: Entry, new: Entry) -> Found:
         effective = [{**_PROTOCOL_HINTS, **one} for one in (old, new)]
-        is_read_only = [one["readOnlyHint"] is True for one in effective]
         for key in sorted(old.keys() | new.keys()):
             if old.get(key) == new.get(key):
                 continue
             before, after = effective[0].get(key), effective[1].get(key)
-            is_lost = (
-                (key == "readOnlyHint" and before is True and after is not True)
-                or (key == "destructiveHint" and before is False and after is not False and not is_read_only[1])
-                or (key == "openWorldHint" and before is False and after is not False)
-            )
+            is_lost = key in _TRUSTED and before is _TRUSTED[key] and after is not _TRUSTED[key]
+            if key == "destructiveHint" and effective[1]["readOnlyHint"] is True:
+                is_lost = False
             rule, impact = ("hint-lost", _B) if is_lost else ("annotation-changed", _R)
             message = f"{key}: {_shown(old, key)} → {_shown(new, key)}"
             yield self._change(impact, rule, name, f"/annotations/{key}", message, old.get(key), new.get(key))
@@ -200,18 +187,6 @@ class _Comparison:
         if "limits" in old and "limits" in new and old.get("cache") != new.get("cache"):
             caches = old.get("cache"), new.get("cache")
             yield self._change(_C, "cache-hint-changed", name, "/cache", "the cache hint was changed", *caches)
-
-
-def _matched(lost: list[str], won: list[str], key_of: Callable[[str], Any]) -> list[tuple[str, str]]:
-    """Find the names that have a key in common, if no other name has it."""
-    keys = {name: key_of(name) for name in (*lost, *won)}
-    counts = Counter(keys[name] for name in lost), Counter(keys[name] for name in won)
-    targets = {keys[name]: name for name in won}
-    return [
-        (name, targets[key])
-        for name in lost
-        if (key := keys[name]) is not None and counts[0][key] == counts[1][key] == 1
-    ]
 
 
 def _equally_wrapped(old: JsonSchema, new: JsonSchema) -> tuple[JsonSchema, JsonSchema]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 import msgspec
+from pydantic import BaseModel
 
 from axolotl_core.arguments import ParseArguments, model_parser, property_of
 from axolotl_core.errors import ConfigurationError
@@ -59,18 +60,6 @@ async def run_completer(completer: Completer, value: str, known: Mapping[str, st
     return await output if inspect.isawaitable(output) else output
 
 
-def check_completer(completer: Completer, argument: str, known: Sequence[str]) -> None:
-    """Check that a completer completes an argument that exists.
-
-    Raises:
-        ConfigurationError: if it does not.
-    """
-    if argument not in known:
-        name = getattr(completer, "__name__", repr(completer))
-        known_names = ", ".join(known) or "none"
-        raise ConfigurationError(f"{name} completes {argument!r}, which is not an argument; arguments: {known_names}")
-
-
 def bound_to(instance: object, completer: Completer) -> Completer:
     """Bind a completer that is a method to an object."""
     takes_self = next(iter(inspect.signature(completer).parameters), None) == "self"
@@ -109,6 +98,19 @@ class ICompletable(IFeature):
         return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
 
 
+def check_model(feature: ICompletable, what: str, base: str) -> None:
+    """Check that the arguments of a feature are a model, unless it parses them itself.
+
+    Raises:
+        ConfigurationError: if they are not.
+    """
+    model, kind = getattr(feature, "input_model", None), type(feature)
+    if kind.argument_parser is ICompletable.argument_parser and not (
+        inspect.isclass(model) and issubclass(model, BaseModel)
+    ):
+        raise ConfigurationError(f"{kind.__name__} has no {what} model: write class {kind.__name__}({base})")
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 CompleterT = TypeVar("CompleterT", bound=Completer)
@@ -129,7 +131,12 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
         """
 
         def decorate(completer: CompleterT) -> CompleterT:
-            check_completer(completer, argument, [one.public_name for one in self.signature.parameters])
+            known = [one.public_name for one in self.signature.parameters]
+            if argument not in known:
+                name, known_names = getattr(completer, "__name__", repr(completer)), ", ".join(known) or "none"
+                raise ConfigurationError(
+                    f"{name} completes {argument!r}, which is not an argument; arguments: {known_names}"
+                )
             self.completers[argument] = completer
             return completer
 
@@ -145,9 +152,11 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
     def arguments_schema(self) -> JsonSchema:
         return parameters_schema(self.signature.parameters)
 
-    def completers_for(self, instance: object) -> dict[str, Completer]:
-        """Return the completers, bound to the object of a method."""
-        return {argument: bound_to(instance, completer) for argument, completer in self.completers.items()}
+    def bind(self, instance: object | None, owner: type) -> Any:
+        method = super().bind(instance, owner)
+        if method is not self:
+            method.completers = {name: bound_to(instance, completer) for name, completer in self.completers.items()}
+        return method
 
     @property
     def completes_without_waiting(self) -> bool:

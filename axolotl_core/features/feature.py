@@ -4,20 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
-from types import FunctionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Literal,
-    NoReturn,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import Field, Strict, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -25,20 +12,19 @@ from pydantic_core import PydanticSerializationError
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import Context
 from axolotl_core.errors import ConfigurationError, DefinitionError, OutputError
-from axolotl_core.features.attributes import (
-    caller_place,
-    faults_of_attributes,
-    place_of,
-    place_of_code,
-)
+from axolotl_core.features.attributes import caller_place, faults_of_attributes, label_of, place_of, place_of_code
 from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import explain_undefined
 
 Execution: TypeAlias = Literal["loop", "thread", "process"]
 """Where a feature's code runs: on the event loop, in a worker thread, or in a tool process, which can be killed."""
 
-Kind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "completion", "extension"]
+RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]
+"""The kinds of features that rules can match. Completions belong to the feature they complete."""
+Kind: TypeAlias = Literal[RuledKind, "completion"]
 """The kind of a feature. A resource from a template is a `resource`, too, and a file of a skill is a `skill`."""
+NAMED_KINDS: Final = frozenset({"tool", "prompt", "completion", "extension"})
+"""The kinds that are found by a name; all others are found by a URI."""
 
 _MOST_MISTAKES: Final = 3
 _REMEDIES: Final[Mapping[str, str]] = {
@@ -120,7 +106,8 @@ class IFeature(ABC):
         if plain or (written and cls._has_plain_code):
             cls._has_plain_code = bool(plain)
             execution, suspends = ("thread", False) if plain else ("loop", True)
-            if not _is_declared(cls):
+            owner = next(base for base in cls.__mro__ if "execution" in vars(base))
+            if owner is IFeature or "_derives_execution" in vars(owner):  # no author has set it
                 cls.execution, cls._derives_execution = execution, True  # type: ignore[assignment]
             cls.suspends = suspends
 
@@ -143,20 +130,16 @@ def check_parameters(cls: type, name: str) -> None:
     interfaces = [base for base in cls.__mro__ if issubclass(base, IFeature) and name in vars(base)]
     interface = vars(interfaces[-1])[name].__code__
     expected = interface.co_varnames[: interface.co_argcount]
-    if not _takes(method, len(expected)):
+    # A signature would evaluate the annotations.
+    code, defaults, named = method.__code__, method.__defaults__ or (), method.__kwdefaults__ or {}
+    at_most = len(expected) if code.co_flags & inspect.CO_VARARGS else code.co_argcount
+    required = code.co_argcount - len(defaults)
+    if not required <= len(expected) <= at_most or code.co_kwonlyargcount != len(named):
         keyword = "async def" if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method) else "def"
         raise DefinitionError(
             f"{cls.__name__}.{name}{place_of_code(method)} is called with {' and '.join(expected[1:])}, but has other "
             f"parameters: write {keyword} {name}({', '.join(expected)})"
         )
-
-
-def _takes(function: FunctionType, count: int) -> bool:
-    """Whether a function can be called with so many arguments. A signature would evaluate the annotations."""
-    code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
-    at_most = count if code.co_flags & inspect.CO_VARARGS else code.co_argcount
-    required = code.co_argcount - len(defaults)
-    return required <= count <= at_most and code.co_kwonlyargcount == len(named)
 
 
 def check_awaited(feature: IFeature, output: Any) -> Any:
@@ -205,10 +188,15 @@ def _awaitable(code: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _is_declared(cls: type) -> bool:
-    """Whether the author of a class or of one of its bases has set `execution`."""
-    owner = next(base for base in cls.__mro__ if "execution" in vars(base))
-    return owner is not IFeature and "_derives_execution" not in vars(owner)
+def check_kind(feature: Any, noun: str, remedy: str, *kinds: type) -> None:
+    """Check that something is a feature of some kinds.
+
+    Raises:
+        ConfigurationError: if it is something else, or a class.
+    """
+    if not isinstance(feature, kinds):
+        hint = "register an instance, not the class" if inspect.isclass(feature) else remedy
+        raise ConfigurationError(f"{label_of(feature)} is not a {noun}: {hint}")
 
 
 def check_attributes(feature: IFeature, interface: type) -> None:
@@ -251,8 +239,15 @@ def open_parameters(argument: Any) -> tuple[Any, ...]:
     return tuple(getattr(argument, "__parameters__", ()))
 
 
-def refuse_missing_arguments(cls: Any, root: type, what: str, names: str) -> NoReturn:
-    """Raise DefinitionError for a class whose generic base has no type arguments, or a generic class as one of them."""
+def declared_types(cls: Any, root: type, method: str, what: str, names: str) -> tuple[Any, ...] | None:
+    """Return the type arguments of a class for its generic base `root`; None if it inherits them or leaves them open.
+
+    Raises:
+        DefinitionError: if a class with this method has none, or a generic class as one of them.
+    """
+    found = type_arguments(cls, root)
+    if found is not None or hasattr(cls, "input_model") or method not in vars(cls) or open_parameters(cls):
+        return found
     kind, where = cls.__name__, caller_place()
     written = [_arguments_of(base, root) or () for base in vars(cls).get("__orig_bases__", ())]
     for argument in (argument for arguments in written for argument in arguments if inspect.isclass(argument)):

@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import partial
 from itertools import islice
@@ -83,16 +83,18 @@ def parameters_schema(parameters: Sequence[Parameter]) -> JsonSchema:
     """Describe the arguments of a function."""
     schemas = [schema_of(parameter.annotation, "validation") for parameter in parameters]
     definitions: JsonSchema = {}
-    close = _unchanged if any(map(admits_extra, schemas)) else closed
+    is_open = any(map(admits_extra, schemas))
     if any("$defs" in schema for schema in schemas):
         schemas, definitions = schemas_of([parameter.adapter for parameter in parameters])
-    schemas = list(map(close, schemas))
+    schemas = schemas if is_open else [closed(schema) for schema in schemas]
     properties = {one.public_name: _described(one, schema) for one, schema in zip(parameters, schemas, strict=True)}
     required = [parameter.public_name for parameter in parameters if parameter.required]
     schema: JsonSchema = {"additionalProperties": False, "properties": properties, "type": "object"}
     if required:
         schema["required"] = required
-    return close({**schema, "$defs": definitions}) if definitions else schema
+    if not definitions:
+        return schema
+    return {**schema, "$defs": definitions} if is_open else closed({**schema, "$defs": definitions})
 
 
 def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> ParseArguments:
@@ -133,10 +135,6 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
 def _validator(parameter: Parameter, strict: bool, admits: bool) -> Callable[[bytes], Any]:
     adapter = parameter.adapter
     return json_validator(adapter.validator, lambda: adapter.core_schema, strict, None if admits else "forbid")
-
-
-def _unchanged(schema: JsonSchema) -> JsonSchema:
-    return schema
 
 
 def _described(parameter: Parameter, schema: Mapping[str, Any]) -> JsonSchema:
@@ -208,7 +206,9 @@ class Signature(msgspec.Struct, frozen=True):
         context = tuple(one.name for one in found if Context in (hints[one.name], *get_args(hints[one.name])))
         description, described = _documentation(inspect.cleandoc(function.__doc__ or ""))
         parameters = tuple(
-            Parameter.of(one.name, hints[one.name], _default(one), described.get(one.name))
+            Parameter.of(
+                one.name, hints[one.name], ... if one.default is one.empty else one.default, described.get(one.name)
+            )
             for one in found
             if one.name not in context
         )
@@ -240,13 +240,8 @@ def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Ma
     raise ConfigurationError(f"{function.__qualname__}({parameter.name}){caller_place()}: {problem}")
 
 
-def _default(parameter: inspect.Parameter) -> Any:
-    return ... if parameter.default is parameter.empty else parameter.default
-
-
 P = ParamSpec("P")
 R = TypeVar("R")
-FeatureT = TypeVar("FeatureT", bound="FunctionFeature[..., Any]")
 
 
 class FeatureOptions(TypedDict, total=False):
@@ -298,6 +293,14 @@ class FunctionFeature(IFeature, Generic[P, R]):
         for key, value in options.items():
             setattr(self, key, value)
 
+    def bind(self, instance: object | None, owner: type) -> Any:
+        """Return the feature of a method of an object; itself if there is nothing to bind."""
+        if instance is None or self._bound:
+            return self
+        method = copy(self)
+        method.function, method._bound = self.function.__get__(instance, owner), True
+        return method
+
     def __reduce__(self) -> Any:
         """Pickle a function by its name, and a method by its object and name."""
         owner = getattr(self.function, "__self__", None)
@@ -326,7 +329,8 @@ class FunctionFeature(IFeature, Generic[P, R]):
             )
         return parameters_parser(self.signature.parameters, strict=not coerce)
 
-    async def execute(self, arguments: dict[str, Any], context: Context) -> Any:
+    async def call_function(self, arguments: dict[str, Any], context: Context) -> Any:
+        """Call the function, and collect its pieces if it streams."""
         for name in self.signature.context_parameters:
             arguments[name] = context
         result: Any = self.function(**arguments)  # type: ignore[call-arg]
@@ -342,50 +346,35 @@ def _find(module: str, name: str) -> Any:
     return found
 
 
-def check_options(decorator: str, options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Reject options that a decorator does not have.
+def decorate(kind: str, make: Callable[..., Any], options: Mapping[str, Any], known: Any, target: Any = None) -> Any:
+    """Make a feature of the target of a decorator; without one, return the decorator.
 
     Raises:
-        ConfigurationError: with their names.
+        ConfigurationError: if an option is not `known`, or the target is not a function or method.
     """
-    unknown = sorted(options.keys() - known)
+    unknown = sorted(options.keys() - known.__annotations__)
     if unknown:
-        place = caller_place()
-        raise ConfigurationError(*(f"@{decorator}{place} has no option {name}{_hint(name, known)}" for name in unknown))
+        place, near = caller_place(), {name: similar(name, known.__annotations__) for name in unknown}
+        hints = {name: "" if near[name] is None else f"; did you mean {near[name]}?" for name in unknown}
+        raise ConfigurationError(*(f"@{kind}{place} has no option {name}{hints[name]}" for name in unknown))
+
+    def decorated(target: Any) -> Any:
+        if isinstance(target, IFeature):
+            raise ConfigurationError(f"@{kind} on {target.name!r}, which is already a feature")
+        if isinstance(target, classmethod):
+            raise ConfigurationError(f"{target.__qualname__}: a class method cannot be a {kind}; use a static method")
+        if inspect.isclass(target) or not hasattr(target, "__qualname__"):
+            raise ConfigurationError(f"@{kind} decorates a function or method, not {target!r}")
+        in_class = "." in target.__qualname__.rpartition("<locals>.")[2]
+        is_method = in_class and next(iter(inspect.signature(target).parameters), None) == "self"
+        return make(target, options, bound=not is_method)
+
+    return decorated if target is None else decorated(target)
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    near = similar(name, known)
-    return "" if near is None else f"; did you mean {near}?"
-
-
-def check_function(function: Any, kind: str) -> None:
-    """Check the target of a decorator.
-
-    Raises:
-        ConfigurationError: if it is not a function or method.
-    """
-    if isinstance(function, IFeature):
-        raise ConfigurationError(f"@{kind} on {function.name!r}, which is already a feature")
-    if isinstance(function, classmethod):
-        raise ConfigurationError(f"{function.__qualname__}: a class method cannot be a {kind}; use a static method")
-    if inspect.isclass(function) or not hasattr(function, "__qualname__"):
-        raise ConfigurationError(f"@{kind} decorates a function or method, not {function!r}")
-
-
-def is_method(function: Callable[..., Any]) -> bool:
-    """Whether a function is defined in a class body."""
-    if "." not in function.__qualname__.rpartition("<locals>.")[2]:
-        return False
-    return next(iter(inspect.signature(function).parameters), None) == "self"
-
-
-def features_of(instance: object, kind: type[FeatureT]) -> tuple[FeatureT, ...]:
+def features_of(instance: object, *kinds: Any) -> tuple[Any, ...]:
     """Return the decorated methods of an object, bound to it, in the order of their definition."""
     names = {name: None for owner in reversed(type(instance).__mro__) for name in vars(owner)}
-    return tuple(getattr(instance, name) for name in names if isinstance(_static(instance, name), kind))
-
-
-def _static(instance: object, name: str) -> object:
-    found = inspect.getattr_static(instance, name, None)
-    return found.__func__ if isinstance(found, staticmethod) else found
+    found = {name: inspect.getattr_static(instance, name, None) for name in names}
+    plain = {name: one.__func__ if isinstance(one, staticmethod) else one for name, one in found.items()}
+    return tuple(getattr(instance, name) for name, one in plain.items() if isinstance(one, kinds))

@@ -55,18 +55,13 @@ def _reachable(tool: str, schema: Mapping[str, Any], path: tuple[str, ...]) -> I
             continue
         here = (*path, name)
         if _KEYWORD in child:
-            yield HeaderParameter(_header_name(tool, here, child), here)
+            header, where = child[_KEYWORD], f"Tool {tool!r}, argument {'.'.join(here)!r}"
+            if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+                raise ConfigurationError(f"{where}: {_KEYWORD} must be a header token such as 'Tenant', not {header!r}")
+            if child.get("type") not in _TYPES:
+                raise ConfigurationError(f"{where}: {_KEYWORD} is only allowed on a string, integer or boolean")
+            yield HeaderParameter(b"mcp-param-" + header.lower().encode(), here)
         yield from _reachable(tool, child, here)
-
-
-def _header_name(tool: str, path: tuple[str, ...], schema: Mapping[str, Any]) -> bytes:
-    name = schema[_KEYWORD]
-    where = f"Tool {tool!r}, argument {'.'.join(path)!r}"
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-        raise ConfigurationError(f"{where}: {_KEYWORD} must be a header token such as 'Tenant', not {name!r}")
-    if schema.get("type") not in _TYPES:
-        raise ConfigurationError(f"{where}: {_KEYWORD} is only allowed on a string, integer or boolean")
-    return b"mcp-param-" + name.lower().encode()
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 
 class Revision(msgspec.Struct, frozen=True, eq=False):
@@ -42,50 +43,35 @@ class Revision(msgspec.Struct, frozen=True, eq=False):
 
 _2024_11_05: Final = Revision("2024-11-05")
 _2025_03_26: Final = Revision("2025-03-26", batches=True, tool_annotations=True, audio=True, progress_messages=True)
-_2025_06_18: Final = Revision(
-    "2025-06-18",
-    tool_annotations=True,
-    audio=True,
-    progress_messages=True,
+_2025_06_18: Final = replace(
+    _2025_03_26,
+    name="2025-06-18",
+    batches=False,
     titles=True,
     structured_output=True,
     resource_links=True,
     elicitation=True,
 )
-_2025_11_25: Final = Revision(
-    "2025-11-25",
-    tool_annotations=True,
-    audio=True,
-    progress_messages=True,
-    titles=True,
-    structured_output=True,
-    resource_links=True,
+_2025_11_25: Final = replace(
+    _2025_06_18,
+    name="2025-11-25",
     icons=True,
     argument_errors_as_results=True,
     tasks=True,
     polling=True,
-    elicitation=True,
     rich_forms=True,
     url_elicitation=True,
     elicitation_ids=True,
     sampling_tools=True,
 )
-_2026_07_28: Final = Revision(
-    "2026-07-28",
+_2026_07_28: Final = replace(
+    _2025_11_25,
+    name="2026-07-28",
     stateless=True,
-    tool_annotations=True,
-    audio=True,
-    progress_messages=True,
-    titles=True,
-    structured_output=True,
-    resource_links=True,
-    icons=True,
-    argument_errors_as_results=True,
     any_structured_root=True,
-    elicitation=True,
-    rich_forms=True,
-    url_elicitation=True,
-    sampling_tools=True,
+    tasks=False,
+    polling=False,
+    elicitation_ids=False,
 )
 
 HANDSHAKE_REVISIONS: Final = (_2024_11_05, _2025_03_26, _2025_06_18, _2025_11_25)

@@ -19,36 +19,6 @@ decode_exactly: Final[Any] = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
 """Decodes JSON, but keeps numbers with a fraction or exponent as text, because floats could lose digits."""
 encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 """Encodes plain JSON values with sorted keys and no whitespace."""
-_FINITE: Final = frozenset(
-    {"bool", "bytes", "chain", "dataclass", "dataclass-args", "dataclass-field", "date", "datetime", "decimal"}
-    | {
-        "default",
-        "definition-ref",
-        "definitions",
-        "dict",
-        "enum",
-        "frozenset",
-        "function-after",
-        "function-before",
-        "int",
-        "list",
-    }
-    | {"json-or-python", "lax-or-strict", "literal", "model", "model-field", "model-fields", "multi-host-url", "none"}
-    | {
-        "nullable",
-        "set",
-        "str",
-        "tagged-union",
-        "time",
-        "timedelta",
-        "tuple",
-        "typed-dict",
-        "typed-dict-field",
-        "union",
-    }
-    | {"url", "uuid"}
-)
-"""The kinds of pydantic's schemas whose values are no floats, unless a part of theirs is of another kind."""
 
 
 def canonical_json(raw: bytes) -> bytes:
@@ -132,13 +102,10 @@ def json_text(value: Any) -> bytes:
 def json_writer(adapter: TypeAdapter[Any]) -> Callable[[Any], bytes]:
     """Compile the function that encodes values of a type as `json_text` does.
 
-    Pydantic writes NaN and infinity as null. Only values with a null that is not a field without a value are looked at
-    for a second time.
+    Pydantic writes NaN and infinity as null, unless a model says otherwise. Only values with a null that is not a field
+    without a value are looked at for a second time.
     """
     to_json = functools.partial(adapter.serializer.to_json, by_alias=True)
-    may_be_nan, is_exact = _nan_in(adapter.core_schema)
-    if not may_be_nan:
-        return to_json
 
     @functools.cache  # few types need it
     def exact() -> SchemaSerializer:
@@ -146,27 +113,12 @@ def json_writer(adapter: TypeAdapter[Any]) -> Callable[[Any], bytes]:
 
     def write(value: Any) -> bytes:
         text = to_json(value)
-        if is_exact or (b"null" in text and b"null" in to_json(value, exclude_none=True, warnings=False)):
+        is_lost = b"null" in text and b"null" in to_json(value, exclude_none=True, warnings=False)
+        if is_lost or b"NaN" in text or b"Infinity" in text:
             refuse_nan(exact().to_python(value, mode="json", by_alias=True, warnings=False))
         return text
 
     return write
-
-
-def _nan_in(schema: Any) -> tuple[bool, bool]:
-    """Tell whether values of a schema can be NaN, and whether that is written as such."""
-    may_be_nan, pending = False, [schema]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            if part.get("ser_json_inf_nan") == "constants":
-                return True, True
-            allows_extra = "allow" in (part.get("extra_fields_behavior"), part.get("extra_behavior"))
-            may_be_nan |= allows_extra or part.get("type", "none") not in _FINITE
-            pending += (value for key, value in part.items() if key not in ("metadata", "function"))
-        elif isinstance(part, list | tuple):
-            pending += part
-    return may_be_nan, False
 
 
 def refuse_nan(value: Any) -> None:

@@ -112,7 +112,11 @@ class _Field:
         self._schema = resolve(schema, root)
         self.nullable = None in self._schema.get("enum", ())
         if "anyOf" in self._schema:
-            self._drop_null()
+            members = [one for one in self._schema["anyOf"] if one != _NULL]
+            if len(members) != 1:
+                self._refuse(f"a form has no unions: use one of {_SIMPLE_TYPES}")
+            rest = {key: value for key, value in self._schema.items() if key != "anyOf"}
+            self._schema, self.nullable = {**resolve(members[0], root), **rest}, True
 
     def flat(self) -> JsonSchema:
         """Return the schema of the field within the limits of the protocol."""
@@ -132,14 +136,6 @@ class _Field:
         if schema.get("format") in _FORMATS:
             flat["format"] = schema["format"]
         return self._with_labels(flat)
-
-    def _drop_null(self) -> None:
-        members = [one for one in self._schema["anyOf"] if one != _NULL]
-        if len(members) != 1:
-            self._refuse(f"a form has no unions: use one of {_SIMPLE_TYPES}")
-        self.nullable = True
-        rest = {key: value for key, value in self._schema.items() if key != "anyOf"}
-        self._schema = {**resolve(members[0], self._root), **rest}
 
     def _choice(self, schema: JsonSchema) -> JsonSchema:
         pairs = schema.get("oneOf")

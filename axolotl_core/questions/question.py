@@ -1,7 +1,7 @@
 """Questions that only the caller can answer: forms, URLs and roots."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -111,7 +111,7 @@ def read_form(model: type[_ModelT], response: Any) -> _ModelT:
     if not isinstance(content, dict):
         raise invalid_answer(["content: must be an object"])
     properties = form.schema["properties"].items()
-    given = {name: _converted(name, schema, content[name]) for name, schema in properties if name in content}
+    given = {name: _converted(f"content.{name}", one, content[name]) for name, one in properties if name in content}
     try:
         raw = to_json({**form.blank, **given})
     except (PydanticSerializationError, ValueError):
@@ -144,33 +144,26 @@ def _accepted(response: Any) -> Mapping[str, Any]:
     raise invalid_answer(["action: must be accept, decline or cancel"])
 
 
-def _converted(name: str, schema: JsonSchema, value: Any) -> Any:
+def _converted(place: str, schema: JsonSchema, value: Any) -> Any:
     """Convert strings to numbers and booleans, and reject values that a lenient parser would misread."""
-    try:
-        if isinstance(value, list | dict):
-            return _strings(value)
-        return _CONVERTERS[schema["type"]](schema, value)
-    except InvalidAnswer as problem:
-        raise invalid_answer([f"content.{name}: {problem}"]) from None
-
-
-def _text(schema: JsonSchema, value: Any) -> Any:
-    if isinstance(value, str) and "date" in schema.get("format", "") and not _DATE.match(value):
-        raise InvalidAnswer("must be a date in the form YYYY-MM-DD, with a time if required")
-    return value
-
-
-def _integer(schema: JsonSchema, value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER:
+    kind = schema["type"]
+    if isinstance(value, list | dict):
+        if isinstance(value, dict) or not all(isinstance(one, str) for one in value):
+            raise invalid_answer([f"{place}: must be a string, a number, a boolean or a list of strings"])
+    elif kind == "number" and isinstance(value, int | float | str) and not isinstance(value, bool):
+        return _number(place, value)
+    elif kind == "integer" and isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER:
         return int(value)
-    if isinstance(value, str) and _INTEGER.fullmatch(value):
+    elif kind == "integer" and isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value.partition(".")[0])
+    elif kind == "boolean" and value in ("true", "false"):
+        return value == "true"
+    elif kind == "string" and isinstance(value, str) and "date" in schema.get("format", "") and not _DATE.match(value):
+        raise invalid_answer([f"{place}: must be a date in the form YYYY-MM-DD, with a time if required"])
     return value
 
 
-def _number(schema: JsonSchema, value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return value
+def _number(place: str, value: float | str) -> Any:
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         return value
     try:
@@ -178,34 +171,8 @@ def _number(schema: JsonSchema, value: Any) -> Any:
     except OverflowError:
         number = float("inf")
     if not isfinite(number):
-        raise InvalidAnswer("must be a double-precision number")
+        raise invalid_answer([f"{place}: must be a double-precision number"])
     return number
-
-
-def _boolean(schema: JsonSchema, value: Any) -> Any:
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
-
-
-def _strings(value: Any) -> Any:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InvalidAnswer("must be a string, a number, a boolean or a list of strings")
-    return value
-
-
-def _unchanged(schema: JsonSchema, value: Any) -> Any:
-    return value
-
-
-_CONVERTERS: Final[Mapping[str, Callable[[JsonSchema, Any], Any]]] = {
-    "string": _text,
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "array": _unchanged,
-}
-
-
-_ROOTS_QUESTION: Final = Question(method="roots/list", params={}, requires={"roots": {}})
 
 
 class Root(msgspec.Struct, frozen=True):
@@ -222,7 +189,7 @@ class _Roots(msgspec.Struct):
 
 def roots_question() -> Question:
     """Ask the client for its roots."""
-    return _ROOTS_QUESTION
+    return Question(method="roots/list", params={}, requires={"roots": {}})
 
 
 def read_roots(response: Any) -> tuple[Root, ...]:

@@ -1,7 +1,7 @@
 """Sampling: requests to the client's model, their messages, content blocks and tools."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, Required, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
 
 import msgspec
 from msgspec import UNSET
@@ -12,21 +12,8 @@ from axolotl_core.content import AudioContent, ContentBlock, ImageContent, TextC
 from axolotl_core.questions.question import Question, invalid_shape
 from axolotl_core.schema import JsonSchema, schema_of
 
-
-class ISamplingTool(Protocol):
-    """The description of a tool for a model. Every `ITool` has it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str | None: ...
-
-    @property
-    def description(self) -> str: ...
-
-    @property
-    def input_schema(self) -> JsonSchema: ...
+if TYPE_CHECKING:
+    from axolotl_core.tools.tool import ITool
 
 
 class SamplingTool(msgspec.Struct, frozen=True):
@@ -43,7 +30,10 @@ class SamplingTool(msgspec.Struct, frozen=True):
         return cls(name, schema_of(arguments, "validation"), description)
 
 
-def serialize_tools(tools: Sequence[ISamplingTool]) -> list[Mapping[str, Any]]:
+AnySamplingTool: TypeAlias = "SamplingTool | ITool[Any, Any]"
+
+
+def serialize_tools(tools: Sequence[AnySamplingTool]) -> list[Mapping[str, Any]]:
     """Serialize tools.
 
     Raises:
@@ -55,7 +45,7 @@ def serialize_tools(tools: Sequence[ISamplingTool]) -> list[Mapping[str, Any]]:
     return [_serialize_tool(tool) for tool in tools]
 
 
-def _serialize_tool(tool: ISamplingTool) -> Mapping[str, Any]:
+def _serialize_tool(tool: AnySamplingTool) -> Mapping[str, Any]:
     if tool.input_schema.get("type") != "object":
         raise ValueError(f'The input schema of the tool {tool.name!r} must have "type": "object"')
     written: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
@@ -118,16 +108,15 @@ def serialize_messages(messages: Sequence[SamplingMessage]) -> list[Mapping[str,
     """Serialize messages. A single block is not put into a list, because older revisions do not allow lists."""
     written: list[Mapping[str, Any]] = []
     for message in messages:
-        blocks = [_serialize_block(block) for block in message.blocks]
+        blocks = [
+            msgspec.structs.replace(block, content=[TextContent(block.content)])
+            if isinstance(block, ToolUseResult) and isinstance(block.content, str)
+            else block
+            for block in message.blocks
+        ]
         meta = {} if message.meta is None else {"_meta": message.meta}
         written.append({"role": message.role, "content": blocks[0] if len(blocks) == 1 else blocks, **meta})
     return written
-
-
-def _serialize_block(block: SamplingBlock) -> SamplingBlock:
-    if isinstance(block, ToolUseResult) and isinstance(block.content, str):
-        return msgspec.structs.replace(block, content=[TextContent(block.content)])
-    return block
 
 
 IncludeContext: TypeAlias = Literal["none", "thisServer", "allServers"]
@@ -150,6 +139,17 @@ class ModelPreferences(msgspec.Struct, frozen=True, kw_only=True):
             if priority is not None and not 0 <= priority <= 1:
                 raise ValueError(f"A priority must be between 0 and 1, not {priority!r}")
 
+    @property
+    def _as_params(self) -> Mapping[str, Any]:
+        """The preferences as the protocol has them."""
+        written = {
+            "hints": [{"name": hint} for hint in self.hints] or None,
+            "costPriority": self.cost_priority,
+            "speedPriority": self.speed_priority,
+            "intelligencePriority": self.intelligence_priority,
+        }
+        return {key: value for key, value in written.items() if value is not None}
+
 
 class SamplingOptions(TypedDict, total=False):
     """The options of `sample`."""
@@ -161,7 +161,7 @@ class SamplingOptions(TypedDict, total=False):
     model_preferences: ModelPreferences | None
     include_context: IncludeContext | None
     metadata: Mapping[str, Any] | None
-    tools: Sequence[ISamplingTool]
+    tools: Sequence[AnySamplingTool]
     tool_choice: ToolChoice | None
 
 
@@ -207,7 +207,7 @@ def sampling_question(
     model_preferences: ModelPreferences | None = None,
     include_context: IncludeContext | None = None,
     metadata: Mapping[str, Any] | None = None,
-    tools: Sequence[ISamplingTool] = (),
+    tools: Sequence[AnySamplingTool] = (),
     tool_choice: ToolChoice | None = None,
 ) -> Question:
     """Ask the client's model to continue a conversation. A string is a message of the user.
@@ -224,16 +224,22 @@ def sampling_question(
         "systemPrompt": system_prompt,
         "temperature": temperature,
         "stopSequences": list(stop_sequences) or None,
-        "modelPreferences": _serialize_preferences(model_preferences),
+        "modelPreferences": model_preferences and model_preferences._as_params,
         "includeContext": include_context,
         "metadata": metadata,
         "tools": serialize_tools(tools) or None,
         "toolChoice": tool_choice and {"mode": tool_choice},
     }
+    given = {key: value for key, value in params.items() if value is not None}
+    uses_tools = any(isinstance(block, ToolUse) for message in conversation for block in message.blocks)
+    required: dict[str, Any] = {"tools": {}} if tools or uses_tools else {}
+    if include_context in ("thisServer", "allServers"):
+        required["context"] = {}
     return Question(
         method="sampling/createMessage",
-        params=_to_json({key: value for key, value in params.items() if value is not None}),
-        requires={"sampling": _required(conversation, tools, include_context)},
+        # blocks and models as plain JSON, and bytes as base64
+        params=to_jsonable_python(msgspec.to_builtins(given, enc_hook=to_jsonable_python)),
+        requires={"sampling": required},
     )
 
 
@@ -249,31 +255,3 @@ def read_sample(response: Any) -> Sample:
         raise invalid_shape(error) from None
     content = created.content if isinstance(created.content, tuple) else (created.content,)
     return Sample(created.role, content, created.model, created.stop_reason)
-
-
-def _required(
-    messages: Sequence[SamplingMessage], tools: Sequence[ISamplingTool], include_context: str | None
-) -> Mapping[str, Any]:
-    uses_tools = any(isinstance(block, ToolUse) for message in messages for block in message.blocks)
-    required: dict[str, Any] = {"tools": {}} if tools or uses_tools else {}
-    if include_context in ("thisServer", "allServers"):
-        required["context"] = {}
-    return required
-
-
-def _serialize_preferences(preferences: ModelPreferences | None) -> Mapping[str, Any] | None:
-    if preferences is None:
-        return None
-    written = {
-        "hints": [{"name": hint} for hint in preferences.hints] or None,
-        "costPriority": preferences.cost_priority,
-        "speedPriority": preferences.speed_priority,
-        "intelligencePriority": preferences.intelligence_priority,
-    }
-    return {key: value for key, value in written.items() if value is not None}
-
-
-def _to_json(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert blocks and models to plain JSON, and bytes to base64."""
-    plain: dict[str, Any] = to_jsonable_python(msgspec.to_builtins(params, enc_hook=to_jsonable_python))
-    return plain

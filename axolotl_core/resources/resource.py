@@ -1,9 +1,9 @@
 """Resources: `IResource`, `IResourceTemplate`, `@resource`, and rejection of path traversal."""
 
-import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -20,14 +20,13 @@ from typing import (
 from urllib.parse import unquote
 
 import msgspec
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
 from axolotl_core.calls.context import Context
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.attributes import label_of
-from axolotl_core.features.completion import CompletableFunction, ICompletable
+from axolotl_core.features.completion import CompletableFunction, ICompletable, check_model
 from axolotl_core.features.feature import (
     UNSENDABLE,
     IFeature,
@@ -35,12 +34,11 @@ from axolotl_core.features.feature import (
     Names,
     check_attributes,
     check_awaited,
-    open_parameters,
+    check_kind,
+    declared_types,
     output_error,
-    refuse_missing_arguments,
-    type_arguments,
 )
-from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
+from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
 from axolotl_core.schema import JsonSchema
@@ -126,11 +124,9 @@ class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        models = type_arguments(cls, IResourceTemplate)
+        models = declared_types(cls, IResourceTemplate, "read", "variables", "Variables")
         if models is not None:
             (cls.input_model,) = models
-        elif not hasattr(cls, "input_model") and "read" in cls.__dict__ and not open_parameters(cls):
-            refuse_missing_arguments(cls, IResourceTemplate, "variables", "Variables")
 
     @abstractmethod
     def read(self, variables: VariablesT, context: Context) -> ResourceOutput:
@@ -170,22 +166,15 @@ def check_resource(resource: Any) -> None:
     Raises:
         ConfigurationError: if it is incomplete.
     """
+    remedy = "subclass IResource or IResourceTemplate, or use @resource"
+    check_kind(resource, "resource", remedy, IResource, IResourceTemplate)
     if isinstance(resource, IResourceTemplate) and isinstance(resource, IResource):
         raise ConfigurationError(f"{type(resource).__name__} is both a resource and a template: make it one of them")
-    if isinstance(resource, IResourceTemplate):
-        _check_template(resource)
-        _check_mime_type(resource, resource.uri_template)
-    elif isinstance(resource, IResource):
-        _check_fixed(resource)
-        _check_mime_type(resource, resource.uri)
-    else:
-        hint = (
-            "register an instance, not the class"
-            if inspect.isclass(resource)
-            else "subclass IResource or IResourceTemplate, or use @resource"
-        )
-        raise ConfigurationError(f"{label_of(resource)} is not a resource: {hint}")
     is_template = isinstance(resource, IResourceTemplate)
+    (_check_template if is_template else _check_fixed)(resource)
+    uri = resource.uri_template if is_template else resource.uri
+    if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
+        raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
     check_attributes(resource, IResourceTemplate if is_template else IResource)
 
 
@@ -201,19 +190,11 @@ def _check_fixed(resource: IResource) -> None:
         )
 
 
-def _check_mime_type(resource: _AnyResource, uri: str) -> None:
-    if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
-        raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
-
-
 def _check_template(template: IResourceTemplate[Any]) -> None:
     kind, text = type(template).__name__, getattr(template, "uri_template", None)
     if not isinstance(text, str):
         raise ConfigurationError(f'{kind} has no URI template: write uri_template = "users://{{user_id}}"')
-    model = getattr(template, "input_model", None)
-    derived = template.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
-    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
-        raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
+    check_model(template, "variables", "IResourceTemplate[Variables]")
     from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster
 
     form, schema, owner = UriTemplate(text), template.arguments_schema, f"Resource template {text!r}"
@@ -224,11 +205,8 @@ def _check_template(template: IResourceTemplate[Any]) -> None:
 
 def _findings_about(form: "UriTemplate", schema: JsonSchema, unscreened: Iterable[str]) -> Iterator[str]:
     """Compare the variables of a template with the arguments of its code."""
-    variables, fields, required = (
-        set(form.variables),
-        set(schema.get("properties", {})),
-        set(schema.get("required", ())),
-    )
+    variables, fields = {*form.variables}, {*schema.get("properties", {})}
+    required = {*schema.get("required", ())}
     if not variables:
         yield "it has no variables; for a fixed URI, subclass IResource"
     yield from (f"{name} is in the template, but not in the variables" for name in sorted(variables - fields))
@@ -244,18 +222,11 @@ def screen(values: Mapping[str, str | Sequence[str]], unscreened: Collection[str
     letter. Percent-encoding does not hide any of this, and values encoded more than three times are rejected.
     """
     for name, value in values.items():
-        if name not in unscreened and any(map(_is_traversal, _paths_of(value))):
+        # the paths that code may build from it: a string, each item of a list, and the joined items
+        paths = [value] if isinstance(value, str) else [*value, "/".join(value)]
+        if name not in unscreened and any(map(_is_traversal, paths)):
             return name
     return None
-
-
-def _paths_of(value: str | Sequence[str]) -> Iterator[str]:
-    """Return the paths that code may build from a value: a string, each item of a list, and the joined items."""
-    if isinstance(value, str):
-        yield value
-    else:
-        yield from value
-        yield "/".join(value)
 
 
 def _is_traversal(text: str) -> bool:
@@ -296,15 +267,11 @@ class FunctionResource(CompletableFunction[P, R], IResource):
             raise ConfigurationError(f"@resource({uri!r}): the URI has no {{{first}}}, which {self.name} needs")
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionResource[..., R]":
-        if instance is None or self._bound:
-            return self
-        return FunctionResource(self.uri, self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
+        bound: FunctionResource[..., R] = self.bind(instance, owner)
+        return bound
 
     async def read(self, context: Context) -> ResourceOutput:
         return await _read(self, {}, context)
-
-    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
-        return await IResource.execute(self, arguments, context)
 
 
 class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict[str, Any]]):
@@ -317,18 +284,11 @@ class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict
         self.uri_template = uri
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionResourceTemplate[..., R]":
-        if instance is None or self._bound:
-            return self
-        function = self.function.__get__(instance, owner)
-        method = FunctionResourceTemplate(self.uri_template, function, self._options)  # type: ignore[arg-type]
-        method.completers = self.completers_for(instance)
-        return method
+        bound: FunctionResourceTemplate[..., R] = self.bind(instance, owner)
+        return bound
 
     async def read(self, variables: dict[str, Any], context: Context) -> ResourceOutput:
         return await _read(self, variables, context)
-
-    async def execute(self, arguments: Any, context: Context) -> ResourceContents:
-        return await IResourceTemplate.execute(self, arguments, context)
 
 
 def resource(
@@ -343,28 +303,23 @@ def resource(
         raise ConfigurationError('@resource needs the URI: write @resource("config://app")')
     from axolotl_core.resources.uri_template import has_variables  # servers without resources start faster
 
-    check_options("resource", options, ResourceOptions.__annotations__)
+    kind = FunctionResourceTemplate if has_variables(uri) else FunctionResource
+    decorated: Callable[[Callable[P, R]], FunctionResource[P, R] | FunctionResourceTemplate[P, R]]
+    decorated = decorate("resource", partial(kind, uri), options, ResourceOptions)
     misplaced, where = ("size", "without") if has_variables(uri) else ("unscreened", "with")
     if misplaced in options:
         raise ConfigurationError(f"@resource({uri!r}): {misplaced} is for a URI {where} variables")
-
-    def decorate(target: Callable[P, R]) -> FunctionResource[P, R] | FunctionResourceTemplate[P, R]:
-        check_function(target, "resource")
-        kind = FunctionResourceTemplate if has_variables(uri) else FunctionResource
-        return kind(uri, target, options, bound=not is_method(target))
-
-    return decorate
+    return decorated
 
 
 def resources_of(instance: object) -> tuple[FunctionResource[..., Any] | FunctionResourceTemplate[..., Any], ...]:
     """Return the `@resource` methods of an object, bound to it, in the order of their definition."""
-    found = features_of(instance, CompletableFunction)
-    return tuple(one for one in found if isinstance(one, FunctionResource | FunctionResourceTemplate))
+    return features_of(instance, FunctionResource, FunctionResourceTemplate)
 
 
 async def _read(resource: CompletableFunction[..., Any], variables: dict[str, Any], context: Context) -> Any:
     """Call the function, and join bytes that a generator yields."""
-    output = await CompletableFunction.execute(resource, variables, context)
+    output = await resource.call_function(variables, context)
     if not resource.streams or isinstance(output, str):
         return output
     binary = resource.returned == list[bytes] or (output and all(isinstance(piece, bytes) for piece in output))

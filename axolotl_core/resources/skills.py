@@ -13,6 +13,8 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import is_encodable
 from axolotl_core.resources.resource import CacheHint
 
+SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
+"""The extension that adds skills to the stateless revision."""
 SKILL_PAGE: Final = "SKILL.md"
 """The file that every skill has."""
 MAX_SKILL_FILES: Final = 512

@@ -10,8 +10,6 @@ UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 _RESERVED: Final = frozenset(":/?#[]@!$&'()*+,;=")
 FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\{}]|%(?![0-9A-Fa-f]{2})")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_USUAL: Final = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]*")
-"""Most URIs: they are canonical already."""
 _TRIPLET_OR_UNSAFE: Final = re.compile(r'%[0-9A-Fa-f]{2}|[^!-~]+|["<>^`|]')
 _TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _HEX_PAIR: Final = re.compile(r"[0-9A-Fa-f]{2}")
@@ -26,11 +24,7 @@ def canonical_uri(uri: str) -> str | None:
     The scheme is lowercase. Letters, digits, `-`, `.`, `_` and `~` are plain, everything else that must be encoded is
     encoded in uppercase. Two URIs with the same canonical form are the same URI (RFC 3986).
     """
-    if len(uri) > MAX_URI_CHARACTERS:
-        return None
-    if _USUAL.fullmatch(uri):
-        return uri
-    if FORBIDDEN.search(uri):
+    if len(uri) > MAX_URI_CHARACTERS or FORBIDDEN.search(uri):
         return None
     form = normalized(uri)
     return form if len(form) <= MAX_URI_CHARACTERS else None

@@ -1,7 +1,6 @@
 """Matching of URIs against the parts of a template, in linear time."""
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -31,45 +30,23 @@ class Variable:
         return value
 
 
-class Atom(ABC):
-    """A part of a template that is matched as one.
-
-    Matching computes a row of ranks per atom, from the last atom to the first, so nothing is tried twice. A row
-    contains one rank per position where the atom could begin, or -1 if the rest of the text does not match from there.
-    The rank is the number of optional variables found from there on, times the number of positions, plus the position
-    where the atom ends.
-    """
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def pattern(self) -> str:
-        """The atom as a regular expression, with one group for a value."""
-
-    @abstractmethod
-    def starts(self, following: frozenset[str]) -> frozenset[str] | None:
-        """Return the characters that a match can begin with; None if they do not show where the atom ends."""
-
-    @abstractmethod
-    def ranks(self, text: str, rows: Sequence[list[int]]) -> list[int]:
-        """Compute the row of the atom. `rows` are those of the following atoms, the next one last."""
-
-
 @dataclass(frozen=True, slots=True)
-class Literal(Atom):
+class Literal:
     """Literal text."""
 
     text: str
 
     @property
     def pattern(self) -> str:
+        """The atom as a regular expression."""
         return re.escape(self.text)
 
     def starts(self, following: frozenset[str]) -> frozenset[str]:
+        """Return the characters that a match can begin with."""
         return frozenset(self.text[0])
 
     def ranks(self, text: str, rows: Sequence[list[int]]) -> list[int]:
+        """Compute the row of the atom. `rows` are those of the following atoms, the next one last."""
         row = [-1] * len(rows[-1])
         endings = _endings(rows[-1])
         for position in _positions_of(self.text, text):
@@ -78,7 +55,7 @@ class Literal(Atom):
 
 
 @dataclass(frozen=True, slots=True)
-class Slot(Atom):
+class Slot:
     """A value after a leading character. Without a lead, the value is always present."""
 
     variables: tuple[Variable, ...]
@@ -90,15 +67,18 @@ class Slot(Atom):
 
     @property
     def pattern(self) -> str:
+        """The atom as a regular expression, with one group for the value."""
         value = f"([{re.escape(''.join(sorted(self.alphabet)))}]*)"
         return f"(?:{re.escape(self.lead)}{value})?" if self.lead else value
 
     def starts(self, following: frozenset[str]) -> frozenset[str] | None:
+        """Return the characters that a match can begin with; None if they do not show where the slot ends."""
         if not following.isdisjoint(self.alphabet | {self.lead}):
             return None
         return following | (frozenset(self.lead) or self.alphabet)
 
     def ranks(self, text: str, rows: Sequence[list[int]]) -> list[int]:
+        """Compute the row of the slot, as a literal does."""
         reach = self._reach(text, _endings(rows[-1]))
         if not self.lead:
             return reach
@@ -150,6 +130,16 @@ class NamedSlot(Slot):
         if written:
             raise ValueError("unknown parameter")
         return found
+
+
+Atom: TypeAlias = Literal | Slot
+"""A part of a template that is matched as one.
+
+Matching computes a row of ranks per atom, from the last atom to the first, so nothing is tried twice. A row contains
+one rank per position where the atom could begin, or -1 if the rest of the text does not match from there. The rank is
+the number of optional variables found from there on, times the number of positions, plus the position where the atom
+ends.
+"""
 
 
 def pattern_of(atoms: Sequence[Atom]) -> re.Pattern[str] | None:

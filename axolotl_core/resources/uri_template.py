@@ -1,11 +1,10 @@
-"""URI templates (RFC 6570): expansion, and matching of URIs."""
+"""URI templates (RFC 6570), and matching of URIs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.resources.uri_form import FORBIDDEN, UNRESERVED, canonical_uri, has_dot_segments, normalized, uri_key
@@ -13,8 +12,6 @@ from axolotl_core.resources.uri_matching import Atom, AtomSequence, Literal, Nam
 
 if TYPE_CHECKING:
     from uritemplate.variable import URIVariable
-
-UriValue: TypeAlias = str | int | float | Sequence[str] | None
 
 _SEGMENT = UNRESERVED | frozenset("%!$&'()*+,;=:@[]")
 _ANY_CHARACTER = _SEGMENT | frozenset("/?#")
@@ -29,7 +26,6 @@ _VARIABLE = re.compile(r"([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)(?:\*|:[1-9][0-9]{0,
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _MARK = "\0"
 """Stands for an expression while the literals around it are normalized."""
-_STRAY_OR_UNSAFE = re.compile(r'%(?![0-9A-Fa-f]{2})|[^!-~]+|["<>\\^`{|}]')
 
 
 def has_variables(text: str) -> bool:
@@ -38,7 +34,7 @@ def has_variables(text: str) -> bool:
 
 
 class UriTemplate:
-    """A template that builds URIs from values, and finds the values in a URI.
+    """A template that finds values in a URI.
 
     If a URI can be read in several ways, the one with the most variables is used. Among those, earlier variables take
     as much as possible: `{name}.{ext}` finds `a.tar` and `gz` in `a.tar.gz`. Matching takes linear time.
@@ -65,28 +61,18 @@ class UriTemplate:
         from uritemplate import URITemplate  # servers without templates start faster
 
         parts = _parts_of(text)
-        self._library = URITemplate("".join(parts))
         self._parts = parts
         self._head = parts[0]
-        self._atoms = AtomSequence(_atoms_of(parts, self._library.variables))
+        self._atoms = AtomSequence(_atoms_of(parts, URITemplate("".join(parts)).variables))
         slots = self._atoms.slots
         variables = [variable for slot in slots for variable in slot.variables]
         self.text = text
         self.variables = tuple(variable.name for variable in variables)
         self.optional = frozenset(variable.name for slot in slots if slot.lead for variable in slot.variables)
         self.exploded = frozenset(variable.name for variable in variables if variable.exploded)
-        self._not_encoded = frozenset(v.name for v in variables if v.reserved and v.prefix is None)
         wide = sum(variable.reserved or variable.exploded for variable in variables)
         self.specificity = (-sum(map(len, parts[::2])), len(variables), wide)
         """Sorts the most specific template first: more literals, fewer variables, fewer that match slashes."""
-
-    def expand(self, values: Mapping[str, UriValue]) -> str:
-        """Build a URI. Variables without a value are left out.
-
-        Raises:
-            ValueError: if a value cannot be encoded as UTF-8.
-        """
-        return self._library.expand({name: self._prepared(name, value) for name, value in values.items()})
 
     def match(self, uri: str) -> UriValues | None:
         """Find the values of the variables in a URI; None if it does not match."""
@@ -99,15 +85,6 @@ class UriTemplate:
     def cover(self) -> "UriCover":
         """The URIs that the template matches, in any spelling."""
         return UriCover(self._parts)
-
-    def _prepared(self, name: str, value: UriValue) -> str | list[str] | None:
-        """Convert a value for the library, which treats a zero as empty, but not an empty list."""
-        if value is None:
-            return None
-        encode = _encoded if name in self._not_encoded else str
-        if isinstance(value, str | int | float):
-            return encode(str(value))
-        return [encode(item) for item in value] or None
 
     def __repr__(self) -> str:
         return f"UriTemplate({self.text!r})"
@@ -159,7 +136,12 @@ def _loosened(atom: Atom, *, slashes: bool) -> Atom:
 def _parts_of(text: str) -> list[str]:
     """Split a template into alternating literals and expressions, and check them."""
     parts = _EXPRESSION.split(text)
-    _check_literals(text, parts[::2])
+    for literal in parts[::2]:
+        if forbidden := FORBIDDEN.search(literal):
+            fault = "is unbalanced" if forbidden[0] in "{}" else "must be percent-encoded"
+            raise _malformed(text, f"{forbidden[0]!r} {fault}")
+    if not _SCHEME.match(parts[0]):
+        raise _malformed(text, "it must begin with a literal scheme, such as 'files://'")
     names = [name for expression in parts[1::2] for name in _names_in(text, expression)]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -168,15 +150,6 @@ def _parts_of(text: str) -> list[str]:
     if has_dot_segments(_MARK.join(parts[::2])):
         raise _malformed(text, "it must not contain a segment '.' or '..'")
     return parts
-
-
-def _check_literals(text: str, literals: Sequence[str]) -> None:
-    for literal in literals:
-        if forbidden := FORBIDDEN.search(literal):
-            fault = "is unbalanced" if forbidden[0] in "{}" else "must be percent-encoded"
-            raise _malformed(text, f"{forbidden[0]!r} {fault}")
-    if not _SCHEME.match(literals[0]):
-        raise _malformed(text, "it must begin with a literal scheme, such as 'files://'")
 
 
 def _names_in(text: str, expression: str) -> Iterator[str]:
@@ -219,21 +192,12 @@ def _slots_of(expression: "URIVariable", before: str, after: str) -> list[Slot]:
     alphabet = _SEGMENT.union(_EXTRA_CHARACTERS.get(operator, ""))
     if operator in _WITH_NAMES:
         return [NamedSlot(variables, operator, separator, alphabet)]
-    alphabet = alphabet.difference(_terminators(operator, before, after))
+    # the characters that end a value, because the template or the query continues with them
+    terminators = {mark for mark in ";&" if "{" + mark in after} | {mark for mark in "?#" if mark in after}
+    if operator not in _RESERVED and "?" in before:
+        terminators.add("&")
+    alphabet -= terminators
     within = alphabet - {separator} if operator == "/" or (operator == "" and len(variables) > 1) else alphabet
     slots = [Slot((each,), separator, separator, alphabet if each.exploded else within) for each in variables]
     slots[0] = replace(slots[0], lead=operator.strip("+"), skips=len(slots) if operator == "#" else 1)
     return slots
-
-
-def _terminators(operator: str, before: str, after: str) -> Iterator[str]:
-    """Find the characters that end a value, because the template or the query continues with them."""
-    yield from (mark for mark in ";&" if "{" + mark in after)
-    yield from (mark for mark in "?#" if mark in after)
-    if operator not in _RESERVED and "?" in before:
-        yield "&"
-
-
-def _encoded(value: str) -> str:
-    """Encode forbidden characters, but not triplets. The library encodes nothing next to a triplet."""
-    return _STRAY_OR_UNSAFE.sub(lambda found: quote(found[0], safe=""), value)

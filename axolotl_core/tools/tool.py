@@ -3,18 +3,7 @@
 import inspect
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import (
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    ParamSpec,
-    TypeAlias,
-    TypeVar,
-    Unpack,
-    get_origin,
-    overload,
-)
+from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, get_origin, overload
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter
@@ -23,24 +12,15 @@ from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import Context
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError, DefinitionError
-from axolotl_core.features.attributes import caller_place, label_of, place_of_code
-from axolotl_core.features.feature import (
-    IFeature,
-    check_attributes,
-    check_parameters,
-    open_parameters,
-    refuse_missing_arguments,
-    type_arguments,
-)
+from axolotl_core.features.attributes import caller_place, place_of_code
+from axolotl_core.features.feature import IFeature, check_attributes, check_kind, check_parameters, declared_types
 from axolotl_core.features.function_feature import (
     FeatureOptions,
     FunctionFeature,
     buffer,
     buffered_type,
-    check_function,
-    check_options,
+    decorate,
     features_of,
-    is_method,
     parameters_schema,
 )
 from axolotl_core.policies.tool_rules import Approval, Breaker, Idempotency, Retry
@@ -97,12 +77,16 @@ class ITool(IFeature, Generic[InputT, OutputT]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        models = type_arguments(cls, ITool)
-        if models is not None:
-            cls.input_model, cls.output_model = models
-            _check_input_model(cls)
-        elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not open_parameters(cls):
-            refuse_missing_arguments(cls, ITool, "input and output", "Input, Output")
+        models = declared_types(cls, ITool, "execute", "input and output", "Input, Output")
+        if models is None:
+            return
+        cls.input_model, cls.output_model = models
+        is_model = inspect.isclass(cls.input_model) and issubclass(cls.input_model, BaseModel)
+        if not is_model and cls.argument_parser is ITool.argument_parser:
+            raise DefinitionError(
+                f"The input of {cls.__name__}{caller_place()} is {cls.input_model!r}; the first type argument must be "
+                "a pydantic model (NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
+            )
 
     @abstractmethod
     def execute(self, arguments: InputT, context: Context) -> OutputT | Awaitable[OutputT]:
@@ -143,22 +127,10 @@ def check_definition(tool: Any) -> None:
         ConfigurationError: if the tool is incomplete.
     """
     kind = type(tool).__name__
-    if not isinstance(tool, ITool):
-        hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
-        raise ConfigurationError(f"{label_of(tool)} is not a tool: {hint}")
+    check_kind(tool, "tool", "subclass ITool or use @tool", ITool)
     check_attributes(tool, ITool)
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
-
-
-def _check_input_model(cls: Any) -> None:
-    model = cls.input_model
-    is_model = inspect.isclass(model) and issubclass(model, BaseModel)
-    if not is_model and cls.argument_parser is ITool.argument_parser:
-        raise DefinitionError(
-            f"The input of {cls.__name__}{caller_place()} is {model!r}; the first type argument must be a pydantic "
-            "model (NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
-        )
 
 
 P = ParamSpec("P")
@@ -189,10 +161,10 @@ class FunctionTool(FunctionFeature[P, R], ITool[dict[str, Any], Any]):
         self.output_model = self.returned  # type: ignore[misc]
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionTool[..., R]":
-        if instance is None or self._bound:
-            return self
-        method = self.function.__get__(instance, owner)
-        return FunctionTool(method, self._options)  # type: ignore[arg-type]
+        bound: FunctionTool[..., R] = self.bind(instance, owner)
+        return bound
+
+    execute = FunctionFeature.call_function
 
     @property
     def input_schema(self) -> JsonSchema:
@@ -212,13 +184,7 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOption
     Raises:
         ConfigurationError: if a parameter cannot be passed by name, or an option does not exist.
     """
-    check_options("tool", options, ToolOptions.__annotations__)
-
-    def decorate(target: Callable[P, R]) -> FunctionTool[P, R]:
-        check_function(target, "tool")
-        return FunctionTool(target, options, bound=not is_method(target))
-
-    return decorate if function is None else decorate(function)
+    return decorate("tool", FunctionTool, options, ToolOptions, function)
 
 
 def tools_of(instance: object) -> tuple[FunctionTool[..., Any], ...]:

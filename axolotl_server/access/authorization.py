@@ -17,6 +17,7 @@ from axolotl_core.errors import (
     ResourceNotFound,
     ToolNotFound,
 )
+from axolotl_core.features.feature import NAMED_KINDS
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
@@ -35,29 +36,6 @@ class Undecided(Decision, frozen=True):
     """A denial because the authorizer failed; the log has the same reference."""
 
     reference: str = ""
-
-
-class BoundedAuthorizer(IAuthorizer):
-    """Limits the time of another authorizer, and denies everything that it fails to decide."""
-
-    def __init__(self, authorizer: IAuthorizer, timeout_seconds: float) -> None:
-        self._authorizer = authorizer
-        self._seconds = timeout_seconds
-
-    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        try:
-            decision = await answer_within(self._seconds, lambda: self._authorizer.decide(principal, spec))
-            if isinstance(decision, Decision):
-                return decision
-            raise TypeError(f"The authorizer returned {type(decision).__name__}, which is not a Decision")
-        except Exception as error:
-            return _undecided(spec, error)
-
-
-def _undecided(spec: FeatureSpec, error: BaseException) -> Undecided:
-    reference = secrets.token_hex(6)
-    _log.error("authorization of %s %s failed, reference %s", spec.kind, spec.name, reference, exc_info=error)
-    return Undecided(False, "authorizer", "it failed", reference)
 
 
 Denial: TypeAlias = Forbidden | ProtocolError
@@ -96,7 +74,7 @@ class Authorization(ILayer):
         """Whether a decision may take time."""
         self.hides_denied: Final = settings.denied_as == "not_found"
         """Whether a denied feature looks like one that does not exist."""
-        self._authorizer = BoundedAuthorizer(authorizer, TIMEOUT_SECONDS)
+        self._authorizer = authorizer
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Refuse calls of a principal that may not use the feature."""
@@ -126,8 +104,20 @@ class Authorization(ILayer):
         if self.policy is not None:
             decision = self.policy.judge(principal, spec)
         else:
-            decision = await self._authorizer.decide(principal, spec)
+            decision = await self._ask(principal, spec)
         return _within_scopes(decision, principal, spec)
+
+    async def _ask(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Ask the authorizer of the container, which has a limited time. What it fails to decide is denied."""
+        try:
+            decision = await answer_within(TIMEOUT_SECONDS, lambda: self._authorizer.decide(principal, spec))
+            if isinstance(decision, Decision):
+                return decision
+            raise TypeError(f"The authorizer returned {type(decision).__name__}, which is not a Decision")
+        except Exception as error:
+            reference = secrets.token_hex(6)
+            _log.error("authorization of %s %s failed, reference %s", spec.kind, spec.name, reference, exc_info=error)
+            return Undecided(False, "authorizer", "it failed", reference)
 
     async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
         """Decide on several features, or raise InternalError if the authorizer failed for one of them."""
@@ -140,7 +130,10 @@ class Authorization(ILayer):
             start, number = len(decisions), _MAX_CONCURRENT_DECISIONS if decisions else 1
             some = specs[start : start + number]
             decisions += await asyncio.gather(*(self.decide(principal, spec) for spec in some))
-            _raise_if_undecided(decisions[start:])
+            for decision in decisions[start:]:
+                if isinstance(decision, Undecided):
+                    data = {"reason": "internal_error", "reference": decision.reference}
+                    raise InternalError(f"Internal error. Reference: {decision.reference}", data=data)
         return [decision.allowed is True for decision in decisions]
 
     async def admit(self, call: Call) -> None:
@@ -154,12 +147,11 @@ class Authorization(ILayer):
             denial = verdict.denial
         else:
             decision = await self.decide(call.principal, spec)
-            denial = None if decision.allowed is True else self._denial(call, spec, decision)
+            if decision.allowed is True:
+                return
+            denial = with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
         if denial is not None:
             raise denial
-
-    def _denial(self, call: Call, spec: FeatureSpec, decision: Decision) -> Denial:
-        return with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
 
 
 def authorization_of(
@@ -215,15 +207,8 @@ def _missing(call: Call) -> ProtocolError:
         return ToolNotFound(spec.name)
     if spec.kind == "prompt":
         return PromptNotFound(spec.name)
-    if spec.kind in ("resource", "skill"):
+    if spec.kind not in NAMED_KINDS:
         return ResourceNotFound(call.uri)
     if spec.kind == "completion":
         return InvalidParams(f"Invalid params: there is no prompt or resource template {spec.name}")
     return MethodNotFound(f"Method not found: {spec.name}")
-
-
-def _raise_if_undecided(decisions: Sequence[Decision]) -> None:
-    for decision in decisions:
-        if isinstance(decision, Undecided):
-            data = {"reason": "internal_error", "reference": decision.reference}
-            raise InternalError(f"Internal error. Reference: {decision.reference}", data=data)

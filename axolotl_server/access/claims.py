@@ -1,7 +1,7 @@
 """Conversion of a token's claims into the principal of a request."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from axolotl_core.errors import InvalidToken
 from axolotl_core.protocol.identity import Principal
@@ -19,7 +19,7 @@ _OTHER_TOKEN_USES: Final = frozenset({"id", "refresh", "offline", "logout"})
 _ID_TOKEN_CLAIMS: Final = frozenset({"at_hash", "c_hash"})
 
 
-def check_kind(claims: Mapping[str, Any], kind: Any = None) -> None:
+def _check_kind(claims: Mapping[str, Any], kind: Any = None) -> None:
     """Check that a token of a type is an access token that anyone may use who has it; raises InvalidToken if not.
 
     An access token has the type `at+jwt` (RFC 9068). Many issuers send `JWT` or nothing; then the claims must not be
@@ -46,17 +46,19 @@ class ClaimReader:
         self._settings = settings
         self._audiences = frozenset(map(canonical, settings.accepted_audiences))
 
-    def check_audience(self, claims: Mapping[str, Any]) -> None:
-        """Check that a token was issued for this server; raises InvalidToken if not, or if it has no audience."""
+    def accept(self, claims: Mapping[str, Any], issuer: str, kind: Any = None) -> Principal:
+        """Return the principal of a token.
+
+        Raises InvalidToken if it is no access token, has no audience or is for another server, if there is no subject,
+        or if a claim has the wrong type.
+        """
+        _check_kind(claims, kind)
         claim = claims.get("aud")
         audiences = [claim] if isinstance(claim, str) else claim
         if not isinstance(audiences, list) or not all(isinstance(one, str) for one in audiences):
             raise InvalidToken("the token does not say which server it is for")
         if self._audiences.isdisjoint(map(canonical, audiences)):
             raise InvalidToken("the token is for another server")
-
-    def principal(self, claims: Mapping[str, Any], issuer: str) -> Principal:
-        """Make the principal; raises InvalidToken if there is no subject, or if a claim has the wrong type."""
         settings = self._settings
         subject = _text(claims, settings.subject_claim)
         if not subject:
@@ -68,11 +70,9 @@ class ClaimReader:
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
     value = _claim(claims, name)
-    if value is None:
-        return None
-    if not isinstance(value, str) or len(value) > _MAX_CHARACTERS or not value.isprintable():
-        raise InvalidToken(f"the {name} of the token is not a valid name")
-    return value
+    if value is None or _is_word(value):
+        return value
+    raise InvalidToken(f"the {name} of the token is not a valid name")
 
 
 def _words(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
@@ -91,7 +91,7 @@ def _words(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
     return frozenset(words)
 
 
-def _is_word(word: Any) -> bool:
+def _is_word(word: Any) -> TypeGuard[str]:
     return isinstance(word, str) and len(word) <= _MAX_CHARACTERS and word.isprintable()
 
 

@@ -1,8 +1,8 @@
 """HTTP requests to token issuers: one deadline, a limited size, no redirects."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,11 +11,10 @@ from axolotl_core.errors import AxolotlError
 from axolotl_server.urls import check_url, is_loopback
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient
+    from httpx2 import AsyncClient, Response
 
-
-ResponseT = TypeVar("ResponseT")
-_Read: TypeAlias = "Callable[[AsyncClient, str, str, dict[str, Any]], Awaitable[ResponseT]]"
+_Response: TypeAlias = tuple[int, Mapping[str, str], bytes]
+"""A status, headers and a body."""
 
 
 class Unavailable(AxolotlError):
@@ -54,7 +53,8 @@ class HttpFetcher:
 
     async def probe(self, url: str) -> tuple[int, Mapping[str, str]]:
         """Send an empty message without a token; return the status and the headers of the response."""
-        return await self._send("POST", url, self._head, json={})
+        status, headers, _ = await self._send("POST", url, is_probe=True, json={})
+        return status, headers
 
     async def close(self) -> None:
         """Close all connections."""
@@ -62,12 +62,13 @@ class HttpFetcher:
             await client.aclose()
 
     async def _fetch(self, method: str, url: str, **content: Any) -> dict[str, Any]:
+        _, _, body = await self._send(method, url, is_probe=False, **content)
         try:
-            return msgspec.json.decode(await self._send(method, url, self._read, **content), type=dict[str, Any])
+            return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError):
             raise Unavailable(f"{_without_secrets(url)} answered with something that is not a JSON object") from None
 
-    async def _send(self, method: str, url: str, read: "_Read[ResponseT]", **content: Any) -> ResponseT:
+    async def _send(self, method: str, url: str, *, is_probe: bool, **content: Any) -> _Response:
         async with self._loading:
             if self._clients is None:
                 self._clients = await asyncio.to_thread(self._make_clients)
@@ -78,8 +79,10 @@ class HttpFetcher:
         try:
             check_url(url)
             client = local if is_loopback(urlsplit(url).hostname or "") else remote
-            async with asyncio.timeout(self._timeout_seconds), self._free_connections:
-                return await read(client, method, url, content)
+            request, limit = client.stream(method, url, **content), asyncio.timeout(self._timeout_seconds)
+            async with limit, self._free_connections, request as response:
+                body = b"" if is_probe else await self._read(response, place)
+                return response.status_code, dict(response.headers), body
         except TimeoutError:
             raise Unavailable(f"{place} gave no answer within {self._timeout_seconds:g} seconds") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
@@ -87,24 +90,17 @@ class HttpFetcher:
         except ValueError:
             raise Unavailable(f"{place} is not an allowed address: use https, or http on this machine") from None
 
-    async def _head(
-        self, client: "AsyncClient", method: str, url: str, content: dict[str, Any]
-    ) -> tuple[int, Mapping[str, str]]:
-        async with client.stream(method, url, **content) as response:
-            return response.status_code, dict(response.headers)
-
-    async def _read(self, client: "AsyncClient", method: str, url: str, content: dict[str, Any]) -> bytes:
-        async with client.stream(method, url, **content) as response:
-            if response.status_code != 200:
-                raise Unavailable(f"{_without_secrets(url)} answered with the status {response.status_code}")
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise Unavailable(f"{_without_secrets(url)} answered in an encoding that was not requested")
-            body = bytearray()
-            async for piece in response.aiter_raw():
-                body += piece
-                if len(body) > self._max_bytes:
-                    raise Unavailable(f"{_without_secrets(url)} answered with more than {self._max_bytes} bytes")
-            return bytes(body)
+    async def _read(self, response: "Response", place: str) -> bytes:
+        if response.status_code != 200:
+            raise Unavailable(f"{place} answered with the status {response.status_code}")
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise Unavailable(f"{place} answered in an encoding that was not requested")
+        body = bytearray()
+        async for piece in response.aiter_raw():
+            body += piece
+            if len(body) > self._max_bytes:
+                raise Unavailable(f"{place} answered with more than {self._max_bytes} bytes")
+        return bytes(body)
 
     def _make_clients(self) -> "tuple[AsyncClient, AsyncClient]":
         import httpx2

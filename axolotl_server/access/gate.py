@@ -153,39 +153,38 @@ class Challenges:
     def no_token(self) -> HttpRefusal:
         """Ask for a token; a request without one has no `error` in its challenge."""
         text = "Unauthorized: send the header Authorization: Bearer with a token for this server"
-        return HttpRefusal(401, text, headers=self._header({}, self._required))
+        return self._refuse(401, text, "", "", self._required)
 
     def invalid_token(self, reason: str) -> HttpRefusal:
         """Refuse a token."""
-        parameters = {"error": "invalid_token", "error_description": reason}
-        return HttpRefusal(401, f"Unauthorized: {reason}", headers=self._header(parameters, self._required))
+        return self._refuse(401, f"Unauthorized: {reason}", "invalid_token", reason, self._required)
 
     def malformed(self) -> HttpRefusal:
         """Refuse an ambiguous header."""
         reason = "send one Authorization header, with Bearer and one token"
-        parameters = {"error": "invalid_request", "error_description": reason}
-        return HttpRefusal(400, f"Bad request: {reason}", headers=self._header(parameters, self._required))
+        return self._refuse(400, f"Bad request: {reason}", "invalid_request", reason, self._required)
 
     def insufficient_scope(self, scopes: Iterable[str] = ()) -> HttpRefusal:
         """Refuse a valid token that lacks scopes; the challenge names all scopes that are needed."""
         needed = tuple(dict.fromkeys((*self._required, *sorted(scopes))))
         reason = f"the token must have the scopes {' '.join(needed)}"
-        parameters = {"error": "insufficient_scope", "error_description": reason}
-        return HttpRefusal(403, f"Forbidden: {reason}", headers=self._header(parameters, needed))
+        return self._refuse(403, f"Forbidden: {reason}", "insufficient_scope", reason, needed)
 
     def unavailable(self) -> HttpRefusal:
         """Refuse a request whose token cannot be verified now."""
         text = "Service unavailable: the token cannot be verified now; try again"
         return HttpRefusal(503, text, headers=[(b"retry-after", _RETRY_AFTER_SECONDS)])
 
-    def _header(self, error: Mapping[str, str], scopes: Iterable[str]) -> Headers:
-        parameters = dict(error)
-        if self._metadata_url is not None:
-            parameters["resource_metadata"] = self._metadata_url
-        if scope := " ".join(scopes):
-            parameters["scope"] = scope
-        listed = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parameters.items())
-        return [(b"www-authenticate", f"Bearer {listed}".rstrip().encode("ascii"))]
+    def _refuse(self, status: int, text: str, error: str, reason: str, scopes: Iterable[str]) -> HttpRefusal:
+        parameters = {
+            "error": error,
+            "error_description": reason,
+            "resource_metadata": self._metadata_url or "",
+            "scope": " ".join(scopes),
+        }
+        listed = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parameters.items() if value)
+        header = f"Bearer {listed}".rstrip().encode("ascii")
+        return HttpRefusal(status, text, headers=[(b"www-authenticate", header)])
 
 
 def _quotable(text: str) -> str:
@@ -205,18 +204,10 @@ _PREFLIGHT: Final[Headers] = [
 
 def metadata_url(settings: AuthSettings) -> str | None:
     """Return the URL of the metadata; None if no resource or no authorization server is set."""
-    path = metadata_path(settings)
-    if settings.resource is None or path is None:
-        return None
-    parts = urlsplit(canonical(settings.resource))
-    return f"{parts.scheme}://{parts.netloc}{path}"
-
-
-def metadata_path(settings: AuthSettings) -> str | None:
-    """Return the path of the metadata; None if no resource or no authorization server is set."""
     if settings.resource is None or not settings.servers:
         return None
-    return f"{_WELL_KNOWN}{urlsplit(canonical(settings.resource)).path.rstrip('/')}"
+    parts = urlsplit(canonical(settings.resource))
+    return f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
 
 
 def metadata_routes(settings: ServerSettings) -> dict[str, Route]:

@@ -29,8 +29,9 @@ from axolotl_server.calls.feature_method import FeatureMethod, RequestTarget
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.resources import ResourceMethods
 from axolotl_server.features.tools import ToolCatalogue
-from axolotl_server.protocol.connection import Audience, IRunning
+from axolotl_server.protocol.connection import Audience, IRunning, WaitingRequest
 from axolotl_server.protocol.eras.era import Method, Row
+from axolotl_server.protocol.replies import CALLER_LEFT, reply_to_nobody
 from axolotl_server.protocol.request import Request
 
 _RUNS_NOTHING: Final = "resources/subscribe"
@@ -50,11 +51,11 @@ class Guard:
             return method
         runs = row.method != _RUNS_NOTHING
         passed = None if authorization.is_async else authorization.passed
-        only_scopes, locate = authorization.only_scopes, feature_method.locate
+        only_scopes, target_of = authorization.only_scopes, feature_method.target_of
 
         def guarded(request: Request) -> Awaitable[bytes | None]:
             """Pass a request on at once if the rules of the settings allow it; anything else takes a coroutine."""
-            target = request.target = request.target or locate(request)
+            target = target_of(request)
             if target.binding is None:
                 return self._refuse_unknown(feature_method, request)
             spec = request.exchange.subject = subject_of(target.binding.spec)
@@ -73,11 +74,11 @@ class Guard:
     ) -> bytes | None:
         """Ask for a decision, and run the method or end the request with an error."""
         if self._authorization.is_async:
-            waiting = _WaitingRequest(request.exchange.principal, spec)
+            waiting = WaitingRequest(request.exchange, spec)
             with _registered(waiting, request):
                 denial = await self._decide(feature_method, spec, request)
             if waiting.reason is not None:
-                return waiting.answer()
+                return _reply_to_stopped(request, waiting.reason)
         else:
             denial = await self._decide(feature_method, spec, request)
         request.verdict = GuardVerdict(spec, denial)
@@ -104,18 +105,16 @@ class Guard:
 
         Where a decision takes time, one is made anyway: the time must not tell a denied feature from a missing one.
         """
-        other = self._any_spec() if self._authorization.is_async else None
-        waiting = _WaitingRequest(request.exchange.principal, None)
+        specs = (binding.spec for catalogue in self._catalogues for binding in catalogue.bindings())
+        other = next(specs, None) if self._authorization.is_async else None
+        waiting = WaitingRequest(request.exchange)
         with _registered(waiting, request):
             error = await feature_method.not_found(request)
             if other is not None:
                 await self._authorization.decide(request.exchange.principal, other)
         if waiting.reason is not None:
-            return waiting.answer()
+            return _reply_to_stopped(request, waiting.reason)
         raise error
-
-    def _any_spec(self) -> FeatureSpec | None:
-        return next((binding.spec for catalogue in self._catalogues for binding in catalogue.bindings()), None)
 
     async def _refuse(
         self, target: RequestTarget, spec: FeatureSpec, denial: Denial, request: Request, *, runs: bool
@@ -143,7 +142,7 @@ async def _pass_layers(target: RequestTarget, request: Request) -> None:
         await binding.invoke(Call(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
 
 
-def _registered(waiting: "_WaitingRequest", request: Request) -> AbstractContextManager[None]:
+def _registered(waiting: WaitingRequest, request: Request) -> AbstractContextManager[None]:
     """Let the client cancel a request that waits for a decision; its method refuses an ID that is in use."""
     connection, request_id = request.connection, request.head.id
     assert request_id is not UNSET
@@ -152,24 +151,12 @@ def _registered(waiting: "_WaitingRequest", request: Request) -> AbstractContext
     return connection.running(request_id, waiting)
 
 
-class _WaitingRequest:
-    """A request that waits for the decision of the authorizer."""
-
-    def __init__(self, principal: Principal, spec: FeatureSpec | None) -> None:
-        self.principal = principal
-        self.spec = spec
-        self.reason: CancelReason | None = None
-
-    def stop(self, reason: CancelReason) -> None:
-        """Let the request end after the decision."""
-        self.reason = self.reason or reason
-
-    def answer(self) -> bytes | None:
-        """Return no answer for a caller that has left; for others, raise InternalError."""
-        if self.reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
-            return None
-        meta = {"reason": "shutdown", "retryAfterMs": 1000}
-        raise InternalError("The server is shutting down; try again", data=meta)
+def _reply_to_stopped(request: Request, reason: CancelReason) -> bytes | None:
+    """Reply to a caller that has left like a call does; for others, raise InternalError."""
+    if reason in CALLER_LEFT:
+        return reply_to_nobody(request, reason)
+    meta = {"reason": "shutdown", "retryAfterMs": 1000}
+    raise InternalError("The server is shutting down; try again", data=meta)
 
 
 class StreamGuard:

@@ -9,10 +9,12 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
+
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.access.claims import ClaimReader, check_kind
+from axolotl_server.access.claims import ClaimReader
 from axolotl_server.access.fetcher import HttpFetcher, Unavailable
 from axolotl_server.access.gate import CLOCK_SKEW_SECONDS, token_sender
 from axolotl_server.settings.authentication import AuthSettings
@@ -27,17 +29,14 @@ _MAX_SHARE: Final = 0.75
 """The share of the running queries that one sender may have, so that there is room for others at once."""
 
 
-class _Query:
-    """A question to the issuer about one token, and the requests that wait for the answer."""
+class _Query(msgspec.Struct, eq=False):
+    """A question to the issuer about one token, and the number of requests that wait for the answer."""
 
-    __slots__ = ("answer", "digest", "requests", "sender", "token")
-
-    def __init__(self, token: str, digest: bytes, sender: str, answer: asyncio.Future[Principal]) -> None:
-        self.token = token
-        self.digest = digest
-        self.sender = sender
-        self.answer = answer
-        self.requests = 0
+    token: str
+    digest: bytes
+    sender: str
+    answer: asyncio.Future[Principal]
+    requests: int = 0
 
 
 class _FairQueue:
@@ -197,12 +196,10 @@ class IntrospectionVerifier(ITokenVerifier):
         if answer.get("active") is not True:
             raise InvalidToken("the issuer does not know the token, or no longer accepts it")
         self._check_times(answer)
-        check_kind(answer)
         issuer = answer.get("iss", self._url)
         if not isinstance(issuer, str) or ("iss" in answer and self._issuers and issuer not in self._issuers):
             raise InvalidToken("the issuer of the token is not accepted")
-        self._claims.check_audience(answer)
-        return self._claims.principal(answer, issuer)
+        return self._claims.accept(answer, issuer)
 
     def _check_times(self, answer: Mapping[str, Any]) -> None:
         """Check the lifetime again, which the issuer should have done."""

@@ -1,11 +1,12 @@
-"""Public keys of token issuers: their sources, and a cache that follows key rotation."""
+"""Public keys of token issuers: where they come from, and a cache that follows key rotation."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,75 +16,44 @@ from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_server.access.fetcher import MAX_RESPONSE_BYTES, HttpFetcher, Unavailable
 from axolotl_server.urls import canonical, check_url, is_loopback
 
-
-class IKeySource(Protocol):
-    """Loads the current JWK Set of an issuer."""
-
-    async def load(self) -> dict[str, Any]:
-        """Load it; raises Unavailable if that is not possible."""
-        ...
+LoadKeys: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+"""Loads the current JWK Set of an issuer; raises Unavailable if that is not possible."""
 
 
-class UrlKeys:
-    """Keys at a URL."""
-
-    def __init__(self, fetcher: HttpFetcher, url: str) -> None:
-        self._fetcher = fetcher
-        self._url = url
-
-    async def load(self) -> dict[str, Any]:
-        return await self._fetcher.get(self._url)
-
-
-class DiscoveredKeys:
-    """Keys whose URL is in the metadata that an issuer publishes at a well-known URL."""
-
-    def __init__(self, fetcher: HttpFetcher, issuer: str) -> None:
-        self._fetcher = fetcher
-        self._issuer = issuer
-
-    async def load(self) -> dict[str, Any]:
-        metadata = await self._metadata()
-        if not isinstance(issuer := metadata.get("issuer"), str) or canonical(issuer) != canonical(self._issuer):
-            raise Unavailable(f"the metadata of {self._issuer} names another issuer")
-        return await self._fetcher.get(keys_url(self._issuer, metadata))
-
-    async def _metadata(self) -> dict[str, Any]:
-        *others, last = metadata_urls(self._issuer)
-        for url in others:
-            try:
-                return await self._fetcher.get(url)
-            except Unavailable:
-                continue
-        return await self._fetcher.get(last)
+async def discover_keys(fetcher: HttpFetcher, issuer: str) -> dict[str, Any]:
+    """Load the keys whose URL is in the metadata that an issuer publishes at a well-known URL."""
+    *others, last = metadata_urls(issuer)
+    for url in others:
+        with suppress(Unavailable):
+            metadata = await fetcher.get(url)
+            break
+    else:
+        metadata = await fetcher.get(last)
+    if not isinstance(named := metadata.get("issuer"), str) or canonical(named) != canonical(issuer):
+        raise Unavailable(f"the metadata of {issuer} names another issuer")
+    return await fetcher.get(keys_url(issuer, metadata))
 
 
-class FileKeys:
-    """Keys in a file."""
+def keys_in_file(path: Path) -> LoadKeys:
+    """Load keys from a file, once right now; raises ConfigurationError if that fails."""
+    try:
+        _read_keys(path)
+    except Unavailable as error:
+        raise ConfigurationError(f"Setting auth.jwks: {error}") from None
+    return lambda: asyncio.to_thread(_read_keys, path)  # disks can be slow
 
-    def __init__(self, path: Path, max_bytes: int = MAX_RESPONSE_BYTES) -> None:
-        """Read them once; raises ConfigurationError if that fails."""
-        self._path = path
-        self._max_bytes = max_bytes
-        try:
-            self._read()
-        except Unavailable as error:
-            raise ConfigurationError(f"Setting auth.jwks: {error}") from None
 
-    async def load(self) -> dict[str, Any]:
-        return await asyncio.to_thread(self._read)  # disks can be slow
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            with self._path.open("rb") as file:
-                content = file.read(self._max_bytes + 1)
-            if len(content) > self._max_bytes:
-                raise Unavailable(f"{self._path} has more than {self._max_bytes} bytes")
-            return msgspec.json.decode(content, type=dict[str, Any])
-        except OSError as error:
-            raise Unavailable(f"{self._path} cannot be read: {error.strerror}") from None
-        except msgspec.DecodeError:
-            raise Unavailable(f"{self._path} is not a JSON object") from None
+def _read_keys(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_RESPONSE_BYTES + 1)
+        if len(content) > MAX_RESPONSE_BYTES:
+            raise Unavailable(f"{path} has more than {MAX_RESPONSE_BYTES} bytes")
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError:
+        raise Unavailable(f"{path} is not a JSON object") from None
 
 
 def metadata_urls(issuer: str) -> tuple[str, str, str]:
@@ -123,13 +93,13 @@ class KeySet:
 
     def __init__(
         self,
-        source: IKeySource,
+        load: LoadKeys,
         cache_seconds: float,
         refresh_seconds: float,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._source = source
+        self._load_keys = load
         self._cache_seconds = cache_seconds
         self._refresh_seconds = refresh_seconds
         self._monotonic = monotonic
@@ -193,7 +163,7 @@ class KeySet:
     async def _replace_keys(self) -> None:
         wait = min(_RETRY_SECONDS, self._refresh_seconds)
         try:
-            self._keys = usable_keys((await self._source.load()).get("keys"))
+            self._keys = usable_keys((await self._load_keys()).get("keys"))
             self._parsed.clear()
             self._outdated_at = self._monotonic() + self._cache_seconds
             self._problem = None

@@ -15,8 +15,7 @@ from jwt.exceptions import (
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.access.claims import ClaimReader, check_kind
-from axolotl_server.access.fetcher import HttpFetcher
+from axolotl_server.access.claims import ClaimReader
 from axolotl_server.access.gate import CLOCK_SKEW_SECONDS
 from axolotl_server.settings.authentication import AuthSettings
 
@@ -38,14 +37,6 @@ class IKeys(Protocol):
         """Return the key that a token names, for an accepted algorithm; raises InvalidToken if there is none."""
         ...
 
-    async def ping(self) -> None:
-        """Check that keys can be loaded; raises Unavailable if not."""
-        ...
-
-    async def close(self) -> None:
-        """Release all resources."""
-        ...
-
 
 class SharedSecret:
     """The key of an issuer that shares a secret with this server."""
@@ -56,20 +47,13 @@ class SharedSecret:
     async def find(self, key_id: str | None, algorithm: str) -> bytes:
         return self._secret
 
-    async def ping(self) -> None:
-        """Do nothing: the secret is there."""
-
-    async def close(self) -> None:
-        pass
-
 
 class JwtVerifier(ITokenVerifier):
     """Verifies signature, issuer, audience and lifetime; where a key is found never depends on the token."""
 
-    def __init__(self, settings: AuthSettings, keys: Mapping[str, IKeys], fetcher: HttpFetcher | None = None) -> None:
-        """Take the settings, the keys by issuer, and what loads them."""
+    def __init__(self, settings: AuthSettings, keys: Mapping[str, IKeys]) -> None:
+        """Take the settings, and the keys by issuer."""
         self._keys = keys
-        self._fetcher = fetcher
         self._claims = ClaimReader(settings)
         self._algorithms = settings.signing_algorithms
         self._skew_seconds = CLOCK_SKEW_SECONDS
@@ -90,21 +74,7 @@ class JwtVerifier(ITokenVerifier):
         except PyJWTError as error:
             reason = next(text for kind, text in _REASONS if isinstance(error, kind))
             raise InvalidToken(reason) from None
-        check_kind(claims, header.get("typ"))
-        self._claims.check_audience(claims)
-        return self._claims.principal(claims, issuer)
-
-    async def ping(self) -> None:
-        """Check that the keys of all issuers can be loaded; raises Unavailable if not."""
-        for keys in self._keys.values():
-            await keys.ping()
-
-    async def close(self) -> None:
-        """Close all sources of keys."""
-        for keys in self._keys.values():
-            await keys.close()
-        if self._fetcher is not None:
-            await self._fetcher.close()
+        return self._claims.accept(claims, issuer, header.get("typ"))
 
     def _read_unverified(self, token: str, header: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Read the issuer, the key ID and the algorithm, which choose a key; none of them is proven yet."""

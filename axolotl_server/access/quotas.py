@@ -139,22 +139,18 @@ class RequestQuotas:
         """Put the rules in front of a method."""
 
         async def counted(request: Request) -> bytes | None:
-            await self._take(request)
+            claims = [(_request_key(rule, charge, request), charge) for rule, charge in self._charges.values()]
+            try:
+                refusal = await self._store.take(claims)
+                if refusal is not None:
+                    raise quota_exceeded(self._charges[refusal.rule][0], refusal)
+            except Refused as refused:
+                error = InternalError(refused.message, data=error_data(refused.meta))
+                error.status = 429 if isinstance(refused, QuotaExceeded) else 503
+                raise error from None
             return await method(request)
 
         return counted
-
-    async def _take(self, request: Request) -> None:
-        try:
-            refusal = await self._store.take(
-                [(_request_key(rule, charge, request), charge) for rule, charge in self._charges.values()]
-            )
-            if refusal is not None:
-                raise quota_exceeded(self._charges[refusal.rule][0], refusal)
-        except Refused as refused:
-            error = InternalError(refused.message, data=error_data(refused.meta))
-            error.status = 429 if isinstance(refused, QuotaExceeded) else 503
-            raise error from None
 
 
 def _request_key(rule: QuotaRule, charge: Charge, request: Request) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
+from axolotl_core.features.feature import NAMED_KINDS
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import is_within_toolset, name_pattern
 from axolotl_core.policies.access import Decision, IAuthorizer
@@ -24,17 +25,8 @@ class Condition(Generic[ItemT]):
     """Tells why the condition does not hold."""
 
 
-def who_conditions(who: Who) -> tuple[Condition[Principal], ...]:
-    """Compile the conditions of a rule on principals."""
-    return tuple(_who_conditions(who))
-
-
-def what_conditions(what: What) -> tuple[Condition[FeatureSpec], ...]:
-    """Compile the conditions of a rule on features."""
-    return tuple(_what_conditions(what))
-
-
 def _who_conditions(who: Who) -> Iterator[Condition[Principal]]:
+    """Compile the conditions of a rule on principals."""
     subjects, tenants, roles, scopes, anonymous = who.subjects, who.tenants, who.roles, who.scopes, who.anonymous
     if subjects is not None:
         yield Condition(
@@ -60,6 +52,7 @@ def _who_conditions(who: Who) -> Iterator[Condition[Principal]]:
 
 
 def _what_conditions(what: What) -> Iterator[Condition[FeatureSpec]]:
+    """Compile the conditions of a rule on features."""
     names, kinds, toolsets, tags = what.names, what.kinds, what.toolsets, what.tags
     if names is not None:
         yield Condition(_named(names), lambda spec: f"the name matches none of {_listed(names)}")
@@ -76,9 +69,11 @@ def _what_conditions(what: What) -> Iterator[Condition[FeatureSpec]]:
             lambda spec: f"the {spec.kind} has none of the tags {_listed(tags)}",
         )
     if what.destructive is not None:
-        yield _annotated("destructive", what.destructive, _is_destructive)
+        yield _annotated(
+            "destructive", what.destructive, lambda one: one.read_only is not True and one.destructive is not False
+        )
     if what.read_only is not None:
-        yield _annotated("read-only", what.read_only, lambda annotations: annotations.read_only is True)
+        yield _annotated("read-only", what.read_only, lambda one: one.read_only is True)
 
 
 def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
@@ -87,7 +82,7 @@ def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
     folded = re.compile("|".join(name_pattern(pattern.casefold()) for pattern in patterns))
 
     def holds(spec: FeatureSpec) -> bool:
-        if spec.kind in ("resource", "skill"):
+        if spec.kind not in NAMED_KINDS:
             return exact.match(spec.name) is not None
         return folded.match(spec.name.casefold()) is not None
 
@@ -114,10 +109,6 @@ def _annotations_of(spec: FeatureSpec) -> ToolAnnotations | None:
     return cast("ITool[Any, Any]", spec.feature).annotations if spec.kind == "tool" else None
 
 
-def _is_destructive(annotations: ToolAnnotations) -> bool:
-    return annotations.read_only is not True and annotations.destructive is not False
-
-
 def _listed(words: Collection[str]) -> str:
     return ", ".join(sorted(words))
 
@@ -141,8 +132,8 @@ class _Rule:
     def __init__(self, rule: AuthorizationRule) -> None:
         self.rule = rule
         self.decision = Decision(rule.effect == "allow", rule.name, f"a rule in the settings: {rule.effect}")
-        self._who: tuple[Condition[Principal], ...] = who_conditions(rule.who)
-        self._what: tuple[Condition[FeatureSpec], ...] = what_conditions(rule.what)
+        self._who = tuple(_who_conditions(rule.who))
+        self._what = tuple(_what_conditions(rule.what))
 
     def concerns(self, principal: Principal) -> bool:
         for condition in self._who:  # noqa: SIM110 - each call waits for this, and a generator is slow
@@ -175,8 +166,7 @@ class DefaultAuthorizer(IAuthorizer):
 
     def judge(self, principal: Principal, spec: FeatureSpec) -> Decision:
         """Find the rule that decides."""
-        covering = self._covering.get(spec)
-        for rule in self._rules_for(spec) if covering is None else covering:
+        for rule in self._rules_for(spec):
             if rule.concerns(principal):
                 return rule.decision
         return self._default
@@ -202,7 +192,9 @@ class DefaultAuthorizer(IAuthorizer):
 
     def _rules_for(self, spec: FeatureSpec) -> tuple[_Rule, ...]:
         """Choose the rules that cover a feature, those that deny first; the answer is cached."""
-        if len(self._covering) >= _MAX_CACHED:
-            self._covering.clear()
-        rules = self._covering[spec] = tuple(rule for rule in self._by_weight if rule.covers(spec))
+        rules = self._covering.get(spec)
+        if rules is None:
+            if len(self._covering) >= _MAX_CACHED:
+                self._covering.clear()
+            rules = self._covering[spec] = tuple(rule for rule in self._by_weight if rule.covers(spec))
         return rules

@@ -1,8 +1,9 @@
 """Assembly of the gate from the settings and the role token_verifier."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
@@ -20,28 +21,38 @@ from axolotl_server.access.gate import (
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.settings.authentication import AuthSettings
 
-Ping: TypeAlias = Callable[[], Awaitable[None]]
+if TYPE_CHECKING:
+    from axolotl_server.access.introspection import IntrospectionVerifier
+    from axolotl_server.access.issuer_keys import KeySet, LoadKeys
+
 _KEYS_CACHE_SECONDS: Final = 3600.0
 """How long public keys are cached."""
 _SIGNATURE_CACHE_SECONDS: Final = 300.0
 _INTROSPECTION_CACHE_SECONDS: Final = 10.0
 
 
-async def _close_nothing() -> None:
-    pass
-
-
 class MadeVerifier(NamedTuple):
-    """A verifier of tokens and the function that closes it."""
+    """A verifier of tokens, with the keys and connections that it uses."""
 
     verifier: ITokenVerifier | None
     cache_seconds: float = _SIGNATURE_CACHE_SECONDS
     """How long its answers are cached unless auth.token_cache_seconds is set."""
-    close: Callable[[], Awaitable[None]] = _close_nothing
-    ping: Ping | None = None
-    """Checks that the keys of the issuers can be loaded; None if there are none to load."""
+    key_sets: Sequence["KeySet"] = ()
+    """The keys of the issuers, if they have to be loaded."""
+    connections: "HttpFetcher | IntrospectionVerifier | None" = None
     depends_on_others: bool = False
     """Whether verification needs a service that cannot be tried without a token."""
+
+    async def ping(self) -> None:
+        """Check that the keys of all issuers can be loaded; raises Unavailable if not."""
+        for keys in self.key_sets:
+            await keys.ping()
+
+    async def close(self) -> None:
+        """Stop loading keys, and close all connections."""
+        for one in (*self.key_sets, self.connections):
+            if one is not None:
+                await one.close()
 
 
 def make_gate(
@@ -85,7 +96,11 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
         return MadeVerifier(given, cache_seconds=0.0, depends_on_others=True)
     try:
         if settings.introspection_url is not None:
-            return _introspection(settings)
+            from axolotl_server.access.introspection import MAX_RUNNING, IntrospectionVerifier
+
+            fetcher = HttpFetcher(settings.timeout_seconds, max_connections=MAX_RUNNING)
+            asking = IntrospectionVerifier(settings, fetcher)
+            return MadeVerifier(asking, _INTROSPECTION_CACHE_SECONDS, connections=asking, depends_on_others=True)
         if settings.issuers:
             return _signatures(settings)
     except ImportError as error:
@@ -95,29 +110,20 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
     return MadeVerifier(None)
 
 
-def _introspection(settings: AuthSettings) -> MadeVerifier:
-    from axolotl_server.access.introspection import MAX_RUNNING, IntrospectionVerifier
-
-    fetcher = HttpFetcher(settings.timeout_seconds, max_connections=MAX_RUNNING)
-    verifier = IntrospectionVerifier(settings, fetcher)
-    return MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close, depends_on_others=True)
-
-
 def _signatures(settings: AuthSettings) -> MadeVerifier:
     from axolotl_server.access.jwt_verifier import JwtVerifier, SharedSecret
 
     if settings.hmac_secret is not None:
         secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
         return MadeVerifier(JwtVerifier(settings, {settings.issuers[0]: secret}))
-    from axolotl_server.access.issuer_keys import DiscoveredKeys, FileKeys, KeySet, UrlKeys
+    from axolotl_server.access.issuer_keys import KeySet, discover_keys, keys_in_file
 
-    ages = _KEYS_CACHE_SECONDS, settings.jwks_refresh_seconds
-    if settings.jwks is not None and "://" not in settings.jwks:
-        verifier = JwtVerifier(settings, {settings.issuers[0]: KeySet(FileKeys(Path(settings.jwks)), *ages)})
-        return MadeVerifier(verifier, close=verifier.close, ping=verifier.ping)
-    fetcher, url = HttpFetcher(settings.timeout_seconds), settings.jwks
-    sources = {
-        issuer: DiscoveredKeys(fetcher, issuer) if url is None else UrlKeys(fetcher, url) for issuer in settings.issuers
-    }
-    verifier = JwtVerifier(settings, {issuer: KeySet(source, *ages) for issuer, source in sources.items()}, fetcher)
-    return MadeVerifier(verifier, close=verifier.close, ping=verifier.ping)
+    fetcher, jwks = HttpFetcher(settings.timeout_seconds), settings.jwks
+    key_sets = {}
+    for issuer in settings.issuers:
+        if jwks is None:
+            load: LoadKeys = partial(discover_keys, fetcher, issuer)
+        else:
+            load = partial(fetcher.get, jwks) if "://" in jwks else keys_in_file(Path(jwks))
+        key_sets[issuer] = KeySet(load, _KEYS_CACHE_SECONDS, settings.jwks_refresh_seconds)
+    return MadeVerifier(JwtVerifier(settings, key_sets), key_sets=(*key_sets.values(),), connections=fetcher)

@@ -1,16 +1,14 @@
-"""Audit records of decisions that are no calls: answers to questions, and cancellations of tasks."""
+"""Audit records of what is no call: answers to questions, other decisions of callers, and rejected tokens."""
 
-from collections.abc import Collection
+import asyncio
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.features.feature import Kind
 from axolotl_core.layers import Call
 from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.protocol.request import Request
 
@@ -19,23 +17,20 @@ _MAX_KEY_CHARACTERS: Final = 200
 
 
 class DecisionLog:
-    """Records who answered a question, and who cancelled a task, which may have no run whose end says so.
+    """Records who answered a question, and who decided something else that no end of a call says.
 
     A record is written before the code goes on with the answer. If it is lost, the log counts it.
     """
 
-    def __init__(self, trail: AuditTrail, kinds: Collection[Kind]) -> None:
+    def __init__(self, trail: AuditTrail) -> None:
         self._trail = trail
-        self._kinds = frozenset(kinds)
 
     async def admit(self) -> None:
         """Wait until decisions can be recorded, or raise Refused if they cannot, and must be."""
-        admitting = self._trail.admit()
-        if admitting is not None:
-            await admitting
+        await self._trail.admit()
 
-    def answered(self, request: Request, asker: Call | TaskRecord, key: str | None, response: Any) -> None:
-        """Record the answer in a request to a question of a call or a task; other responses are no answers."""
+    def answered(self, request: Request, asker: Call | AuditRecord, key: str | None, response: Any) -> None:
+        """Record the answer in a request to a question of a call, or of what a record is about."""
         action = response.get("action") if isinstance(response, dict) else None
         if action not in _ACTIONS:
             return
@@ -44,17 +39,16 @@ class DecisionLog:
         if key is not None and is_refused_approval(key, response):
             action = "decline"
         name = None if key is None else key[:_MAX_KEY_CHARACTERS]
-        record = replace(_about(asker), event="answered", key=name, action=action)
-        self._write(record, request.exchange.principal, request.exchange.client_address)
+        about = asker if isinstance(asker, AuditRecord) else _about(asker)
+        self.decided(
+            replace(about, event="answered", key=name, action=action),
+            request.exchange.principal,
+            request.exchange.client_address,
+        )
 
-    def cancelled(self, task: TaskRecord, reason: CancelReason, who: Principal, address: str | None = None) -> None:
-        """Record that somebody cancelled a task."""
-        self._write(replace(_about(task), event="cancelled", reason=reason.value), who, address)
-
-    def _write(self, record: AuditRecord, who: Principal, address: str | None) -> None:
-        if record.kind not in self._kinds:
-            return
-        self._trail.write_in_background(
+    def decided(self, record: AuditRecord, who: Principal, address: str | None = None) -> None:
+        """Record what somebody decided."""
+        self._trail.give(
             replace(
                 record,
                 time=timestamp(),
@@ -66,8 +60,64 @@ class DecisionLog:
         )
 
 
-def _about(what: Call | TaskRecord) -> AuditRecord:
-    if isinstance(what, TaskRecord):
-        return AuditRecord("", "answered", kind="tool", name=what.tool, task=what.id)
-    spec = what.spec
-    return AuditRecord("", "answered", call_id=what.reference, kind=spec.kind, name=spec.name, toolset=spec.toolset)
+def _about(call: Call) -> AuditRecord:
+    spec = call.spec
+    return AuditRecord("", "answered", call_id=call.reference, kind=spec.kind, name=spec.name, toolset=spec.toolset)
+
+
+_WINDOW_SECONDS: Final = 60.0
+
+
+@dataclass(slots=True)
+class _Repeated:
+    """The rejections of one address after its first one."""
+
+    reason: str
+    count: int = 0
+
+
+class RejectionLog:
+    """Records rejected tokens: the first one of each address per minute at once, the others as a number at its end.
+
+    Beyond a number of addresses per minute, rejections are counted together, without an address.
+    """
+
+    def __init__(self, trail: AuditTrail, max_addresses: int, window_seconds: float = _WINDOW_SECONDS) -> None:
+        self._trail = trail
+        self._max_addresses = max_addresses
+        self._window_seconds = window_seconds
+        self._repeated: dict[str | None, _Repeated] = {}
+        self._others = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, address: str | None, reason: str, subject: str | None = None) -> None:
+        """Record or count a rejection; the subject is known if the token is valid but lacks a scope."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._window_seconds, self.flush)
+        repeated = self._repeated.get(address)
+        if repeated is not None:
+            repeated.reason = reason
+            repeated.count += 1
+        elif len(self._repeated) < self._max_addresses:
+            self._repeated[address] = _Repeated(reason)
+            self._trail.give(
+                AuditRecord(timestamp(), "rejected", subject=subject, reason=reason, client_address=address)
+            )
+        else:
+            self._others += 1
+
+    def flush(self) -> None:
+        """Record what was counted, and begin again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        counted, self._repeated = self._repeated, {}
+        for address, one in counted.items():
+            if one.count:
+                self._trail.give(
+                    AuditRecord(timestamp(), "rejected", reason=one.reason, client_address=address, repeated=one.count)
+                )
+        others, self._others = self._others, 0
+        if others:
+            reason = "tokens from further addresses were rejected"
+            self._trail.give(AuditRecord(timestamp(), "rejected", reason=reason, repeated=others))

@@ -5,9 +5,7 @@ import glob
 import os
 import re
 import time
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -48,12 +46,16 @@ def find_logs(place: Path) -> list[Path]:
     `{worker}` in a pattern stands for any text. A path without a pattern is the log itself.
     """
     if place.is_dir():
-        return _logs_of(path for path in place.iterdir() if not path.name.startswith(".") and _is_log(path))
-    if not is_pattern(place):
+        paths = [path for path in place.iterdir() if not path.name.startswith(".") and _is_log(path)]
+    elif is_pattern(place):
+        pattern = _pattern(place)
+        names = [*glob.iglob(pattern), *glob.iglob(f"{pattern}.{'[0-9]' * 12}*")]
+        paths = [Path(name) for name in names if Path(name).is_file()]
+    else:
         return [place]
-    pattern = _pattern(place)
-    segments = glob.iglob(f"{pattern}.{'[0-9]' * 12}*")
-    return _logs_of(map(Path, chain(glob.iglob(pattern), segments)))
+    # The older files of a log belong to its current one.
+    current = {path.with_name(re.sub(r"\.[0-9]{12,18}$", "", path.name)) for path in paths}
+    return sorted(path for path in current if _COMPANION.fullmatch(path.name) is None)
 
 
 def is_pattern(place: Path) -> bool:
@@ -70,12 +72,6 @@ def covers(place: Path, log: Path) -> bool:
 
 def _pattern(place: Path) -> str:
     return str(Path(glob.escape(str(place.parent)), place.name)).replace(WORKER, "*")
-
-
-def _logs_of(paths: Iterable[Path]) -> list[Path]:
-    """Return the current file of each log; older ones belong to it."""
-    current = {path.with_name(re.sub(r"\.[0-9]{12,18}$", "", path.name)) for path in paths if path.is_file()}
-    return sorted(path for path in current if _COMPANION.fullmatch(path.name) is None)
 
 
 def _is_log(path: Path) -> bool:

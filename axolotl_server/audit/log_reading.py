@@ -115,7 +115,6 @@ class _Verification:
     def __init__(self, hashing: Hashing, anchor: Anchor | None) -> None:
         self._hashing = hashing
         self._anchor = anchor
-        self._anchored = False
         self._report = VerificationReport()
         self._unfinished = Unfinished()
         self._kept_from = 1
@@ -128,7 +127,7 @@ class _Verification:
             if report.fault is not None:
                 return report
         report.fault = self._check_completeness()
-        report.unfinished = self._unfinished.starts()
+        report.unfinished = list(self._unfinished.values())
         return report
 
     def _check_line(self, line: LogLine, rest: Iterator[LogLine]) -> Fault | None:
@@ -137,14 +136,17 @@ class _Verification:
         link = read_link(line.text)
         expected = self._report.last + 1
         if link is None or not link.has_valid_hash(self._hashing.of_record):
-            self._check_key(line)
+            is_first_without_key = not self._report.records and self._hashing.algorithm == "sha256"
+            if is_first_without_key and read_summary(line.text).algorithm == "hmac-sha256":
+                raise ConfigurationError("The log was written with a key: set AXOLOTL_AUDIT__KEY or use --key-file")
             number = expected if link is None else link.seq
             key_hint = "" if self._hashing.algorithm == "sha256" else ", or written with another key or none"
             return Fault("changed", line.place, f"record {number} was changed{key_hint}")
         fault = self._check_place(link, expected, line.place, rest)
         if fault is None:
             self._add(link, line)
-            fault = self._check_anchor(link, line.place)
+            if self._anchor is not None and self._anchor.seq == link.seq and self._anchor.hash.encode() != link.hash:
+                return Fault("changed", line.place, f"record {link.seq} differs from the given anchor")
         return fault
 
     def _check_place(self, link: Link, expected: int, place: str, rest: Iterator[LogLine]) -> Fault | None:
@@ -170,20 +172,11 @@ class _Verification:
         report.first = report.first or link.seq
         report.last, self._head, report.head = link.seq, link.hash, link.hash.decode()
         summary = read_summary(line.text)
-        self._unfinished.update_from(summary)
+        self._unfinished.add(summary)
         self._kept_from = max(self._kept_from, summary.kept_from or 1)
         report.repairs += summary.event == "repair"
         report.lost += summary.lost
         report.unclosed = summary.event != "close"
-
-    def _check_anchor(self, link: Link, place: str) -> Fault | None:
-        anchor = self._anchor
-        if anchor is None or anchor.seq != link.seq:
-            return None
-        self._anchored = True
-        if anchor.hash.encode() != link.hash:
-            return Fault("changed", place, f"record {link.seq} differs from the given anchor")
-        return None
 
     def _check_completeness(self) -> Fault | None:
         """Check the beginning and the end, after all lines."""
@@ -193,15 +186,9 @@ class _Verification:
         if report.first > self._kept_from:
             gone = _records(self._kept_from, report.first - 1)
             return Fault("removed", "the beginning", f"{gone} missing, and were not deleted by rotation")
-        if anchor is not None and not self._anchored:
+        if anchor is not None and not report.first <= anchor.seq <= report.last:
             return Fault("removed", "the end", f"record {anchor.seq}, the given anchor, is missing")
         return None
-
-    def _check_key(self, line: LogLine) -> None:
-        """Do not report a fault if only the key is missing."""
-        without_key = not self._report.records and self._hashing.algorithm == "sha256"
-        if without_key and read_summary(line.text).algorithm == "hmac-sha256":
-            raise ConfigurationError("The log was written with a key: set AXOLOTL_AUDIT__KEY or use --key-file")
 
 
 def _records(first: int, last: int) -> str:

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call
-from axolotl_core.policies.audit import AuditRecord
+from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.layers.audit import Describe
@@ -32,9 +32,9 @@ def encode_record(record: AuditRecord) -> bytes:
     return encoded if encoded.isascii() and _DELETE not in encoded else _UNSAFE.sub(_escape, encoded)
 
 
-def encode_note(time: str, event: str, **details: Any) -> bytes:
+def encode_note(event: str, **details: Any) -> bytes:
     """Encode a record about the log itself."""
-    return _UNSAFE.sub(_escape, _encode({"time": time, "event": event, **details}))
+    return _UNSAFE.sub(_escape, _encode({"time": timestamp(), "event": event, **details}))
 
 
 def _escape(found: re.Match[bytes]) -> bytes:
@@ -56,18 +56,14 @@ Redact: TypeAlias = Callable[[bytes], Raw | None]
 _TRACEPARENT: Final = b"traceparent"
 
 
-def describer(hashing: Hashing, redactor: Callable[[FeatureSpec], Redact | None]) -> Callable[[FeatureSpec], Describe]:
-    """Return a function that compiles how calls of a feature are described."""
-
-    def of(spec: FeatureSpec) -> Describe:
-        return _describe(spec, hashing, redactor(spec))
-
-    return of
-
-
-def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Describe:
-    algorithm, digest_of = hashing.algorithm, hashing.of_arguments
-    definition = _definition_digest(spec)
+def describer(spec: FeatureSpec, hashing: Hashing, redactor: Callable[[FeatureSpec], Redact | None]) -> Describe:
+    """Return a function that makes records of a feature's calls."""
+    algorithm, digest_of, redact = hashing.algorithm, hashing.of_arguments, redactor(spec)
+    feature = spec.feature
+    shown: list[Any] = [spec.kind, spec.name, feature.title, feature.description]
+    if isinstance(spec, ToolSpec):
+        shown += [spec.input_schema, spec.output_schema, repr(spec.tool.annotations)]
+    definition = f"sha256:{sha256(msgspec.json.encode(shown, order='deterministic')).hexdigest()[:32]}"
 
     def describe(call: Call) -> AuditRecord:
         principal, raw = call.principal, call.raw
@@ -90,15 +86,6 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
         )
 
     return describe
-
-
-def _definition_digest(spec: FeatureSpec) -> str:
-    """Make the digest of everything that tells a model what a feature does."""
-    feature = spec.feature
-    shown: list[Any] = [spec.kind, spec.name, feature.title, feature.description]
-    if isinstance(spec, ToolSpec):
-        shown += [spec.input_schema, spec.output_schema, repr(spec.tool.annotations)]
-    return f"sha256:{sha256(msgspec.json.encode(shown, order='deterministic')).hexdigest()[:32]}"
 
 
 def _facts_of_request(call: Call) -> tuple[str | None, str | None, str | None]:

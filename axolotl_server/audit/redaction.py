@@ -19,8 +19,6 @@ _MAX_BYTES: Final = 16 * 1024
 """Larger arguments are not shown at all, to keep records small."""
 _HIDDEN: Final[JsonSchema] = {"writeOnly": True}
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
-_SCALAR_TYPES: Final = frozenset({str, int, bool, msgspec.Raw})
-"""The types of decoded scalars; a number with a fraction stays as it was written."""
 _ANYTHING: Final[JsonSchema] = {"type": ["null", *_SCALARS], "items": {}, "additionalProperties": {}}
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -81,20 +79,11 @@ def _shown(value: Any, shape: _Shape) -> Any:
     if isinstance(value, dict):
         if value and not shape.fields and shape.values is None:
             return _MASK
-        return _shown_members(value, shape)
+        shapes = {name: shape.fields.get(name, shape.values) for name in value}
+        return {name: _shown(value[name], inner) for name, inner in shapes.items() if inner is not None}
     if isinstance(value, list):
         return _MASK if shape.items is None else [_shown(item, shape.items) for item in value]
     return value if (shape.null if value is None else shape.scalar) else _MASK
-
-
-def _shown_members(value: dict[str, Any], shape: _Shape) -> dict[str, Any]:
-    fields, others, shown = shape.fields, shape.values, {}
-    for name, member in value.items():
-        inner = fields.get(name, others)
-        if inner is not None:
-            is_plain = inner.scalar and not inner.hidden and type(member) in _SCALAR_TYPES
-            shown[name] = member if is_plain else _shown(member, inner)
-    return shown
 
 
 class _Compiler:
@@ -109,7 +98,7 @@ class _Compiler:
         forms = {id(form): form for schema in schemas for form in self._forms(schema)}
         key = frozenset(forms)
         if key not in self._known:
-            self._known[key] = _Shape()
+            self._known[key] = _Shape()  # known before it is filled, because types may contain themselves
             self._fill(self._known[key], list(forms.values()))
         return self._known[key]
 
@@ -117,7 +106,11 @@ class _Compiler:
         shape.hidden = any("writeOnly" in form for form in forms)
         kinds = {kind for form in forms for kind in _kinds(form)}
         shape.null, shape.scalar = "null" in kinds, not _SCALARS.isdisjoint(kinds)
-        values = [form["additionalProperties"] for form in forms if _is_mapping(form)]
+        values = [
+            form["additionalProperties"]
+            for form in forms
+            if "additionalProperties" in form and "properties" not in form  # values of arbitrary names
+        ]
         items = [item for form in forms for item in _items(form)]
         shape.values = self.shape_of(values) if values else None
         shape.items = self.shape_of(items) if items else None
@@ -135,10 +128,6 @@ class _Compiler:
             yield from self._forms(one)
         names = self._forms(schema["propertyNames"]) if "propertyNames" in schema else ()
         yield _HIDDEN if any("writeOnly" in name for name in names) else schema
-
-
-def _is_mapping(form: JsonSchema) -> bool:
-    return "additionalProperties" in form and "properties" not in form
 
 
 def _items(form: JsonSchema) -> Iterator[JsonSchema]:

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -20,46 +19,42 @@ _log: Final = logging.getLogger("axolotl")
 class RetryingSink:
     """A sink that is tried again some time after it failed."""
 
-    def __init__(self, sink: IAuditSink, retry_seconds: float, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, sink: IAuditSink, retry_seconds: float) -> None:
         self._sink = sink
         self._retry_seconds = retry_seconds
-        self._clock = clock
         self._opened = False
         self._retry_at = float("-inf")
         self._unreported = 0
-        self._outages = OutageLog(str(self), "audit records lost", level=logging.ERROR, clock=clock)
+        self._outages = OutageLog(str(self), "audit records lost", level=logging.ERROR)
         self.write = sink.write
-        self.ready = False
-        """Whether it is open and works; `prepare` may open it."""
         self.broken = False
         """Whether it failed and has not recovered."""
         self.lost = 0
         """How many records it did not store."""
 
-    def prepare(self) -> bool:
-        """Open it when it is first needed; returns whether it is ready."""
-        if not self.broken:
+    def ready(self) -> bool:
+        """Whether it works; it is opened when it is first needed."""
+        if not self.broken and not self._opened:
             try:
                 self.open()
             except Exception as error:
                 self.fail(error, lost=0)
-        return self.ready
+        return not self.broken
 
     def open(self) -> None:
         """Open the sink if it is not open."""
         if not self._opened:
             self._sink.open()
             self._opened = True
-            self.ready = not self.broken
 
     def flush(self, seconds: float) -> None:
         """Block until it has stored the records it took."""
-        if self.ready and not self._sink.flush(seconds):
+        if self._opened and not self.broken and not self._sink.flush(seconds):
             self.fail(TimeoutError(f"no answer within {seconds:g} seconds"), lost=0)
 
     def may_try(self) -> bool:
         """Tell whether it is time to try a broken sink again; the caller must then do so."""
-        now = self._clock()
+        now = monotonic()
         if now < self._retry_at:
             return False
         self._retry_at = now + self._retry_seconds
@@ -74,8 +69,8 @@ class RetryingSink:
     def fail(self, error: BaseException, *, lost: int = 1) -> None:
         """Note a failure, and the records that were lost because of it."""
         self.lose(lost)
-        self.ready, self.broken = False, True
-        self._retry_at = self._clock() + self._retry_seconds
+        self.broken = True
+        self._retry_at = monotonic() + self._retry_seconds
         self._outages.failed(f"{type(error).__name__}: {error}", effects=0)
 
     async def resume(self, record: AuditRecord | None) -> None:
@@ -83,14 +78,14 @@ class RetryingSink:
         self.open()
         await self._record_losses()
         if record is not None:
-            await _wait_for(self.write(record))
+            await _stored(self.write(record))
         await self._record_losses()
-        self.ready, self.broken = True, False
+        self.broken = False
         self._outages.recovered()
 
     def close(self) -> None:
         """Close the sink if it is open; it takes no more records."""
-        self.ready, self.broken, self._retry_at = False, True, float("inf")
+        self.broken, self._retry_at = True, float("inf")
         if self._opened:
             self._opened = False
             self._sink.close()
@@ -98,7 +93,7 @@ class RetryingSink:
     async def _record_losses(self) -> None:
         while self._unreported:
             lost = self._unreported
-            await _wait_for(self._sink.write(AuditRecord(time=timestamp(), event="gap", lost=lost)))
+            await _stored(self.write(AuditRecord(time=timestamp(), event="gap", lost=lost)))
             self._unreported -= lost
 
     def __str__(self) -> str:
@@ -106,12 +101,7 @@ class RetryingSink:
         return type(sink).__name__ if type(sink).__str__ is object.__str__ else str(sink)
 
 
-async def _ignore_refusal(storing: Awaitable[None]) -> None:
-    with suppress(ToolError):
-        await storing
-
-
-async def _wait_for(storing: Awaitable[None] | None) -> None:
+async def _stored(storing: Awaitable[None] | None) -> None:
     if storing is not None:
         await storing
 
@@ -168,90 +158,54 @@ class AuditTrail:
             except Exception:
                 _log.exception("%s could not be closed", sink)
 
-    def admit(self) -> Awaitable[None] | None:
-        """Admit a call: returns None if it may run at once, otherwise an awaitable that must end before.
-
-        Raises Refused, also from the awaitable, if calls cannot be recorded and must not run without a record.
-        """
+    async def admit(self) -> None:
+        """Admit a call; raises Refused if it could not be recorded, and must not run without a record."""
         if not self._fails_closed:
-            return None
+            return
         for sink in self._sinks:
-            if not sink.ready and not sink.prepare():
-                return self._readmit()
-        return None
+            if not sink.ready() and not (sink.may_try() and await self._store(sink, sink.resume(None), lost=0)):
+                raise self._refusal()
 
-    def write(self, record: AuditRecord) -> Awaitable[None] | None:
-        """Give a record to all sinks: returns None if it is stored, otherwise an awaitable that ends when it is.
+    async def write(self, record: AuditRecord) -> None:
+        """Give a record to all sinks, and wait until it is stored; they go on if the call is cancelled meanwhile.
 
-        Raises ToolError, also from the awaitable, if it could not be stored and the call must fail because of that.
+        Raises ToolError if it could not be stored, and the call must fail because of that.
         """
-        pending: list[tuple[RetryingSink, Awaitable[None]]] | None = None
-        stored = True
-        for sink in self._sinks:
-            if not sink.ready and not sink.prepare() and not sink.may_try():
-                sink.lose()
-                stored = False
-                continue
-            try:
-                storing = sink.write(record) if sink.ready else sink.resume(record)
-            except Exception as error:
-                sink.fail(error)
-                stored = False
-            else:
-                if storing is not None:
-                    pending = [*(pending or ()), (sink, storing)]
-        if pending is not None:
-            return self._finish(pending, stored, record)
-        if not stored:
+        stored = self.give(record)
+        if not all([one if isinstance(one, bool) else await asyncio.shield(one) for one in stored]):
             self._fail_call(record)
-        return None
 
     def write_at_once(self, record: AuditRecord) -> None:
         """Give a record to all sinks and block for a moment until it is stored; a failure is counted and logged."""
         self.flush()  # so that there is room
         for sink in self._sinks:
-            if not sink.ready and not sink.prepare():
-                sink.lose()
-                continue
-            try:
-                storing = sink.write(record)
-            except Exception as error:
-                sink.fail(error)
+            if sink.ready():
+                self._give(sink, record)
             else:
-                if storing is not None:
-                    self._start_storing(sink, storing)
+                sink.lose()
         self.flush()
 
-    def write_in_background(self, record: AuditRecord) -> None:
-        """Give a record that belongs to no call to all sinks; a failure is counted and logged."""
-        with suppress(ToolError):
-            storing = self.write(record)
-            if storing is not None:
-                task = asyncio.get_running_loop().create_task(_ignore_refusal(storing))
-                self._storing.add(task)
-                task.add_done_callback(self._storing.discard)
+    def give(self, record: AuditRecord) -> list[bool | asyncio.Task[bool]]:
+        """Give a record to all sinks; returns for each whether it stored it. A failure is counted and logged."""
+        return [self._give(sink, record) for sink in self._sinks]
 
     def flush(self) -> None:
         """Block until all sinks have stored the records they took, or take too long."""
         for sink in self._sinks:
             sink.flush(min(self._timeout_seconds, _MAX_BLOCKING_SECONDS))
 
-    async def _readmit(self) -> None:
-        """Try failed sinks again; raises Refused if one still fails."""
-        for sink in self._sinks:
-            if not sink.ready and not (sink.may_try() and await self._store(sink, sink.resume(None), lost=0)):
-                raise self._refusal()
-
-    async def _finish(
-        self, pending: Sequence[tuple[RetryingSink, Awaitable[None]]], stored: bool, record: AuditRecord
-    ) -> None:
-        """Wait for the sinks that need time; they go on if the call is cancelled in the meantime."""
-        tasks = [self._start_storing(sink, storing) for sink, storing in pending]
-        results = [await asyncio.shield(task) for task in tasks]
-        if not (stored and all(results)):
-            self._fail_call(record)
-
-    def _start_storing(self, sink: RetryingSink, storing: Awaitable[None]) -> asyncio.Task[bool]:
+    def _give(self, sink: RetryingSink, record: AuditRecord) -> bool | asyncio.Task[bool]:
+        ready = sink.ready()
+        if not ready and not sink.may_try():
+            sink.lose()
+            return False
+        try:
+            storing = sink.write(record) if ready else sink.resume(record)
+        except Exception as error:
+            sink.fail(error)
+            return False
+        if storing is None:
+            return True
         task = asyncio.get_running_loop().create_task(self._store(sink, storing))
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)

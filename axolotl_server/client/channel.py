@@ -49,10 +49,19 @@ class Inbox:
         elif self.is_complete:
             return  # nobody reads it
         elif "id" in message:
-            self._put_question(message)
+            size = _size(message)
+            if self._question_bytes and self._question_bytes + size > MAX_WAITING_BYTES:
+                text = f"The server sent more than {MAX_WAITING_BYTES} bytes of questions without waiting"
+                self.put(InvalidReply(text))
+                return
+            self._question_bytes += size
+            self._waiting.put(message)
         else:
             self._waiting.put(message, droppable_bytes=_size(message))
-            self._warn()
+            if self._waiting.dropped >= self._warn_at:  # the first one, then ten times as many, and so on
+                self._warn_at = 10 * self._waiting.dropped
+                text = "a server sends more than this client reads; notifications dropped so far: %d"
+                _log.warning(text, self._waiting.dropped)
         self._arrived.set()
 
     async def put_when_room(self, message: Message) -> None:
@@ -78,21 +87,6 @@ class Inbox:
         waiting = [message for message in self._waiting if isinstance(message, dict)]
         self._waiting.clear()
         return waiting
-
-    def _put_question(self, message: Message) -> None:
-        size = _size(message)
-        if self._question_bytes and self._question_bytes + size > MAX_WAITING_BYTES:
-            self.put(InvalidReply(f"The server sent more than {MAX_WAITING_BYTES} bytes of questions without waiting"))
-            return
-        self._question_bytes += size
-        self._waiting.put(message)
-
-    def _warn(self) -> None:
-        """Report the first dropped notification, then ten times as many, and so on."""
-        dropped = self._waiting.dropped
-        if dropped >= self._warn_at:
-            self._warn_at = 10 * dropped
-            _log.warning("a server sends more than this client reads; notifications dropped so far: %d", dropped)
 
 
 def _size(message: Message) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from axolotl_core.features.completion import Completion
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS, Revision
+from axolotl_core.resources.skills import SKILLS_EXTENSION
 from axolotl_server.client.channel import InvalidReply, MemoryChannel, MemoryPipe
 from axolotl_server.client.replies import (
     EVERYTHING,
@@ -27,7 +28,6 @@ from axolotl_server.client.requests import (
 )
 from axolotl_server.client.stateless_requests import StatelessRequests
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.protocol.lifecycle import SKILLS_EXTENSION
 from axolotl_server.protocol.subscriptions import Listable
 
 

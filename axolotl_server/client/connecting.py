@@ -53,7 +53,7 @@ async def connect(
     flags, file = (None, chosen) if is_file else (nest(combine(chosen.sources)), None)
     names = toolsets or chosen.toolset_names
     async with ServerHost(container, flags=flags, file=file, toolsets=names, environment={}) as host:
-        await host.begin_tasks()
+        await host.begin()
         client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities, revision=revision)
         try:
             yield client

@@ -1,16 +1,13 @@
 """Server-sent events, parsed strictly and within limits, and their delivery as messages."""
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 import msgspec
 
 from axolotl_core.protocol.identity import RequestId
 from axolotl_server.client.channel import Inbox, InvalidReply, Message, read_messages
-
-if TYPE_CHECKING:
-    from httpx2 import Response
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -118,11 +115,11 @@ class StreamReceiver:
         self._received_bytes = 0
         self._reconnects = 0
 
-    async def read_events(self, response: "Response") -> None:
+    async def read_events(self, pieces: AsyncIterator[bytes]) -> None:
         """Deliver the messages of an event stream, until its end or the response."""
         parser = EventParser(self._limits.max_message_bytes)
         try:
-            async for piece in response.aiter_raw():
+            async for piece in pieces:
                 self._received_bytes += len(piece)
                 if self._received_bytes > self._limits.max_response_bytes and not self._is_endless:
                     raise InvalidReply(f"The server sent more than {self._limits.max_response_bytes} bytes")

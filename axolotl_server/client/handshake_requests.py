@@ -46,7 +46,6 @@ class HandshakeRequests(Requests):
         self._asked = dict.fromkeys(KEYS, 0)
         self._listeners: list[_Changes] = []
         self._replies: set[asyncio.Future[None]] = set()
-        channel.unclaimed = self._hand_out
 
     async def describe(self) -> ServerDescription:
         async with self._starting:
@@ -128,18 +127,15 @@ class HandshakeRequests(Requests):
             "clientInfo": {"name": "axolotl", "version": version("axolotl-mcp")},
         }
         result = await self.send("initialize", params)
-        self.revision = self._negotiated(result.get("protocolVersion"))
+        name, known = result.get("protocolVersion"), {revision.name: revision for revision in HANDSHAKE_REVISIONS}
+        if name != self.revision.name and not (self._may_be_older and name in known):
+            raise InvalidReply(f"The server speaks the revision {name!r} instead of {self.revision.name!r}")
+        self.revision = known[name]
         self._channel.use(self.revision)
         await self._channel.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         if self._capabilities:  # the server may ask outside of the stream of a request
             await self._channel.listen()
         return ServerDescription.of(self.revision.name, result.get("serverInfo") or {}, result)
-
-    def _negotiated(self, name: Any) -> Revision:
-        known = {revision.name: revision for revision in HANDSHAKE_REVISIONS}
-        if name == self.revision.name or (self._may_be_older and name in known):
-            return known[name]
-        raise InvalidReply(f"The server speaks the revision {name!r} instead of {self.revision.name!r}")
 
     async def _has_tasks(self) -> bool:
         offered = (await self.describe()).capabilities
@@ -220,16 +216,17 @@ class _Changes(Inbox):
         self._uris = uris
 
     def put(self, message: Message | Exception | None) -> None:
-        if message is None or isinstance(message, Exception) or self._is_wanted(message):
-            super().put(message)
+        if isinstance(message, dict):
+            uri = (message.get("params") or {}).get("uri")
+            if message["method"] != "notifications/resources/updated":
+                is_wanted = message["method"] in self._methods
+            else:  # of the resource itself, or of one below it
+                is_wanted = any(f"{uri}/".startswith(f"{watched.rstrip('/')}/") for watched in self._uris)
+            if not is_wanted:
+                return
+        super().put(message)
 
     async def next(self) -> Received | None:
         """Wait for the next change; None if the client was closed."""
         message = await self.take()
         return Received(message["method"], message.get("params") or {}) if isinstance(message, dict) else None
-
-    def _is_wanted(self, message: Message) -> bool:
-        if message["method"] != "notifications/resources/updated":
-            return message["method"] in self._methods
-        uri = (message.get("params") or {}).get("uri")  # the resource itself, or one below it
-        return any(f"{uri}/".startswith(f"{watched.rstrip('/')}/") for watched in self._uris)

@@ -109,13 +109,13 @@ class HttpChannel(IChannel):
             if request["method"] == "initialize":
                 self._session = response.headers.get("mcp-session-id")
             if _media_type(response) == "text/event-stream" and response.status_code == 200:
-                await receiver.read_events(response)
+                await receiver.read_events(response.aiter_raw())
             else:
                 await self._receive_json(response, receiver)
         while not receiver.is_done:
             await self._resume(receiver)
 
-    async def _resume(self, receiver: "StreamReceiver") -> None:
+    async def _resume(self, receiver: StreamReceiver) -> None:
         """Reconnect to a stream that ended before the response, where its events have IDs."""
         receiver.count_reconnect()
         await asyncio.sleep(receiver.retry_seconds)
@@ -123,7 +123,7 @@ class HttpChannel(IChannel):
             async with self._request("GET", last_event_id=receiver.last_id) as response:
                 if response.status_code != 200 or _media_type(response) != "text/event-stream":
                     raise self._refusal(response)
-                await receiver.read_events(response)
+                await receiver.read_events(response.aiter_raw())
         except (HttpStatusError, InvalidReply):
             raise
         except ConnectionError:
@@ -138,7 +138,7 @@ class HttpChannel(IChannel):
                     if response.status_code != 200 or _media_type(response) != "text/event-stream":
                         return
                     self._is_listening.set()
-                    await receiver.read_events(response)
+                    await receiver.read_events(response.aiter_raw())
                 receiver.count_reconnect()
                 await asyncio.sleep(receiver.retry_seconds)
         except ConnectionError:
@@ -146,7 +146,7 @@ class HttpChannel(IChannel):
         finally:
             self._is_listening.set()
 
-    async def _receive_json(self, response: "Response", receiver: "StreamReceiver") -> None:
+    async def _receive_json(self, response: "Response", receiver: StreamReceiver) -> None:
         """Deliver a response in JSON; errors have other statuses than 200, too."""
         is_json = _media_type(response) == "application/json"
         is_refused = response.status_code >= 400
@@ -160,7 +160,9 @@ class HttpChannel(IChannel):
                 raise self._refusal(response) from None
             raise
         for message in messages:
-            await receiver.deliver({**message, "id": receiver.request_id} if _is_anonymous(message) else message)
+            if "error" in message and message.get("id") is None:  # the server did not read the ID of the request
+                message["id"] = receiver.request_id
+            await receiver.deliver(message)
         if not receiver.is_done:
             raise InvalidReply("The server answered without a response to the request")
 
@@ -316,11 +318,6 @@ def _without_secrets(location: str) -> str:
 
 def _media_type(response: "Response") -> str:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
-
-
-def _is_anonymous(message: Message) -> bool:
-    """Whether a message is an error about a request whose ID the server did not read."""
-    return "error" in message and message.get("id") is None
 
 
 def _header_value(text: str) -> str:

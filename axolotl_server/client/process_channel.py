@@ -11,13 +11,7 @@ from axolotl_server.client.channel import InvalidReply, Message, SharedChannel, 
 
 _EXIT_SECONDS: Final = 5.0
 _KILL_SECONDS: Final = 2.0
-_INHERITED: Final = {
-    "posix": ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"),
-    "nt": (
-        *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
-        *("PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"),
-    ),
-}
+_INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """The variables that a server gets, as from the clients of the SDKs; others may be secrets, such as keys of clouds."""
 _ENDED: Final = "The server process closed its output before it answered"
 
@@ -97,7 +91,7 @@ async def open_process_channel(
     command: Sequence[str], environment: Mapping[str, str] | None, directory: str | Path | None, max_message_bytes: int
 ) -> ProcessChannel:
     """Start a process with few variables of this one, and `environment`; raises OSError if that is not possible."""
-    inherited = {name: os.environ[name] for name in _INHERITED[os.name] if name in os.environ}
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,

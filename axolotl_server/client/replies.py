@@ -74,43 +74,26 @@ async def answer_to(question: Question, answering: Answering) -> Mapping[str, An
 
 
 def _response(question: Question, answer: Any) -> Mapping[str, Any]:
-    if question.method == "elicitation/create":
-        response = _form_response(answer)
-    elif question.method == "sampling/createMessage":
-        response = _sample_response(answer)
-    else:
-        response = _roots_response(answer)
-    if response is None:
-        raise TypeError(f"{type(answer).__name__} is not an answer to {question.key!r} ({question.method})")
-    return response
-
-
-def _form_response(answer: Any) -> Mapping[str, Any] | None:
-    if isinstance(answer, BaseModel):
-        return {**ACCEPT, "content": answer.model_dump(mode="json", by_alias=True, exclude_none=True)}
-    if isinstance(answer, Mapping):
-        return answer if "action" in answer else {**ACCEPT, "content": answer}
-    return None
-
-
-def _sample_response(answer: Any) -> Mapping[str, Any] | None:
     from axolotl_core.questions.sampling import Sample  # few tools sample
 
-    if isinstance(answer, str):
-        return {"role": "assistant", "content": {"type": "text", "text": answer}, "model": "in-process"}
-    if isinstance(answer, Sample):
-        content = msgspec.to_builtins(answer.content, str_keys=True)
-        response = {"role": answer.role, "content": content, "model": answer.model}
-        return response if answer.stop_reason is None else {**response, "stopReason": answer.stop_reason}
-    return answer if isinstance(answer, Mapping) else None
-
-
-def _roots_response(answer: Any) -> Mapping[str, Any] | None:
-    if isinstance(answer, Sequence) and all(isinstance(one, Root) for one in answer):
+    is_form = question.method == "elicitation/create"
+    if isinstance(answer, Mapping):
+        return {**ACCEPT, "content": answer} if is_form and "action" not in answer else answer
+    if is_form:
+        if isinstance(answer, BaseModel):
+            return {**ACCEPT, "content": answer.model_dump(mode="json", by_alias=True, exclude_none=True)}
+    elif question.method == "sampling/createMessage":
+        if isinstance(answer, str):
+            return {"role": "assistant", "content": {"type": "text", "text": answer}, "model": "in-process"}
+        if isinstance(answer, Sample):
+            content = msgspec.to_builtins(answer.content, str_keys=True)
+            response = {"role": answer.role, "content": content, "model": answer.model}
+            return response if answer.stop_reason is None else {**response, "stopReason": answer.stop_reason}
+    elif isinstance(answer, Sequence) and all(isinstance(one, Root) for one in answer):
         return {
             "roots": [{"uri": one.uri} if one.name is None else {"uri": one.uri, "name": one.name} for one in answer]
         }
-    return answer if isinstance(answer, Mapping) else None
+    raise TypeError(f"{type(answer).__name__} is not an answer to {question.key!r} ({question.method})")
 
 
 class RemoteError(Exception):

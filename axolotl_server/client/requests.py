@@ -119,6 +119,7 @@ class Requests(ABC):
         self._ids = itertools.count(1)
         self._open: dict[RequestId, Conversation] = {}
         self._closed = False
+        channel.unclaimed = self._hand_out
 
     @abstractmethod
     async def describe(self) -> ServerDescription:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from axolotl_core.protocol import codes
@@ -13,6 +13,7 @@ from axolotl_core.protocol.messages import (
     SERVER_INFO_KEY,
 )
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server.client.channel import IChannel, InvalidReply, Message
 from axolotl_server.client.replies import Answering, RemoteError, ServerDescription, TaskCancelled, answers_to
 from axolotl_server.client.requests import (
@@ -27,7 +28,6 @@ from axolotl_server.client.requests import (
     task_id_in,
     unanswered,
 )
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from axolotl_server.protocol.subscriptions import Listable
 
 _POLL_SECONDS: Final = 1.0
@@ -47,7 +47,6 @@ class StatelessRequests(Requests):
     ) -> None:
         super().__init__(channel, revision, answer, capabilities)
         channel.use(revision)
-        channel.unclaimed = self._hand_out
 
     async def describe(self) -> ServerDescription:
         result = await self.send("server/discover", {})
@@ -92,7 +91,10 @@ class StatelessRequests(Requests):
 
     async def follow(self, task_id: str, on_progress: OnNotification | None = None) -> Any:
         async with self.conversation() as conversation:
-            is_notified = await self._subscribe(conversation, task_id)
+            accepted: Mapping[str, Any] = {}
+            with suppress(RemoteError):  # the server has no such subscriptions
+                accepted = await self._subscribe(conversation, {"taskIds": [task_id]})
+            is_notified = task_id in accepted.get("taskIds", ())
             task = await self.send("tasks/get", {"taskId": task_id})
             answered: set[str] = set()
             while task["status"] in ("working", "input_required"):
@@ -117,10 +119,7 @@ class StatelessRequests(Requests):
         if uris:
             wanted["resourceSubscriptions"] = uris
         async with self.conversation() as conversation:
-            conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._meta(None)})
-            acknowledged = await conversation.receive()
-            accepted = {} if acknowledged is None else acknowledged.params.get("notifications", {})
-            yield Listening(conversation.receive, accepted)
+            yield Listening(conversation.receive, await self._subscribe(conversation, wanted))
 
     async def send(
         self,
@@ -143,16 +142,12 @@ class StatelessRequests(Requests):
                 return
             params = {"cursor": result["nextCursor"]}
 
-    async def _subscribe(self, conversation: Conversation, task_id: str) -> bool:
-        """Subscribe to the changes of a task; return False if the server has no such subscriptions."""
-        wanted = {"taskIds": [task_id]}
+    async def _subscribe(self, conversation: Conversation, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Subscribe to notifications, and return which of them the server will send."""
         conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._meta(None)})
-        try:
-            acknowledged = await conversation.receive()
-        except RemoteError:
-            return False
-        accepted = {} if acknowledged is None else acknowledged.params.get("notifications", {})
-        return task_id in accepted.get("taskIds", ())
+        acknowledged = await conversation.receive()
+        accepted: Mapping[str, Any] = {} if acknowledged is None else acknowledged.params.get("notifications", {})
+        return accepted
 
     async def _update(self, task: Mapping[str, Any], answered: set[str]) -> None:
         unanswered_ones = {key: asked for key, asked in task.get("inputRequests", {}).items() if key not in answered}

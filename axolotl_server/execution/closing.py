@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -60,7 +60,8 @@ class ScopeCloser:
             try:
                 await (one.leave(error) if one.is_async else self._leave_in_thread(one, error))
             except BaseException as problem:  # too late for the caller, and no reason to keep the others open
-                if _is_cancellation(problem):
+                task = asyncio.current_task()
+                if isinstance(problem, asyncio.CancelledError) and task is not None and task.cancelling() > 0:
                     raise
                 if problem is not error:
                     used_by = f"{call.spec.kind} {call.spec.name}"
@@ -71,11 +72,6 @@ class ScopeCloser:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="axolotl-closer")
         leave: Callable[[], object] = partial(one.leave, error)
         return asyncio.get_running_loop().run_in_executor(self._threads, contextvars.copy_context().run, leave)
-
-
-def _is_cancellation(problem: BaseException) -> bool:
-    task = asyncio.current_task()
-    return isinstance(problem, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 async def close_resources(container: containers.Container, seconds: float) -> None:
@@ -100,23 +96,16 @@ async def close_resources(container: containers.Container, seconds: float) -> No
 def closing_order(container: containers.Container) -> list[Any]:
     """Return the resources that were started; a resource comes before those it depends on, even indirectly.
 
-    Among independent resources, the last declared comes first.
+    Among independent resources, the last declared comes first; in a cycle, too.
     """
     positions = {id(provider): position for position, provider in enumerate(container.providers.values())}
     kinds = (providers.BaseResource,)
     started = [one for one in container.traverse(types=kinds) if one.initialized]
     started.sort(key=lambda one: positions.get(id(one), -1), reverse=True)
     dependencies = {id(one): {id(other) for other in one.traverse(types=kinds)} - {id(one)} for one in started}
-    return list(_ordered(started, dependencies))
-
-
-def _ordered(resources: list[Any], dependencies: dict[int, set[int]]) -> Iterator[Any]:
-    """Yield resources on which no other remaining one depends; in a cycle, the first."""
-    left = list(resources)
-    while left:
-        free = (
-            one for one in left if not any(id(one) in dependencies[id(other)] for other in left if other is not one)
-        )
-        chosen = next(free, left[0])
-        left.remove(chosen)
-        yield chosen
+    ordered: list[Any] = []
+    while started:
+        needed = set[int]().union(*(dependencies[id(one)] for one in started))
+        ordered.append(next((one for one in started if id(one) not in needed), started[0]))
+        started.remove(ordered[-1])
+    return ordered

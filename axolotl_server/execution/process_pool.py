@@ -1,31 +1,44 @@
-"""The processes that run one tool."""
+"""The processes of one tool, and the calls that run in them."""
 
+import asyncio
 import contextlib
 import logging
 import multiprocessing
+import pickle
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from pydantic_core import from_json
 
+from axolotl_core.errors import ConfigurationError, ToolError
 from axolotl_core.features.feature import IFeature, Kind
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call
+from axolotl_core.protocol.result_keys import own_meta
 from axolotl_server.execution.process_messages import (
+    MAX_TEXT_CHARACTERS,
     HangUp,
     InvalidMessage,
     Loaded,
     LogMessage,
     Outcome,
+    ProcessFailure,
     ProcessMessage,
     Progress,
+    ReadOutput,
+    ReportedError,
     RunCall,
     UrlCompleted,
+    read_output_of,
     receive_message,
 )
 from axolotl_server.execution.process_worker import START_METHOD, kill_family, preload, work
+from axolotl_server.execution.threads import loop_future
 
 _START_SECONDS: Final = 30.0
 
@@ -90,13 +103,14 @@ class ToolProcess:
             _log.error("%s cannot be loaded in a process:\n%s", self._tool.feature.name, answer.failure)
             raise NoProcess("it cannot be loaded in a process")
 
-    def run(self, run_call: RunCall, call: Call) -> Outcome:
+    def run(self, call: Call) -> Outcome:
         """Run a call, and forward its messages to the caller.
 
         It raises EOFError or OSError if the process ended, and InvalidMessage if it sent anything but messages; `began`
         tells whether the code had started.
         """
-        data = bytes(ForkingPickler.dumps(run_call))  # a view would outlive its buffer
+        caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace, dict(call.meta)
+        data = bytes(ForkingPickler.dumps(RunCall(call.arguments, *caller)))  # a view would outlive its buffer
         self._busy, self.began = True, False
         self._pipe.send_bytes(data)
         while True:
@@ -243,3 +257,131 @@ def _forward(call: Call, message: ProcessMessage) -> None:
             call.hang_up()
         case Loaded():
             raise InvalidMessage("the process had loaded its tool")
+
+
+_CRASHED: Final = own_meta(reason="crashed")
+
+
+class WorkerFailed(Exception):
+    """The code of a tool raised an exception in a process; the text is the traceback for the log."""
+
+
+class ToolRunner:
+    """Runs the calls of one tool in its processes; a tool that cannot be sent to one raises ConfigurationError."""
+
+    def __init__(
+        self, spec: FeatureSpec, processes: int, max_memory_bytes: int | None, on_kill: Callable[[], object]
+    ) -> None:
+        _check_portable(spec)
+        self._read_output = read_output_of(spec.feature, spec.kind)
+        tool = ProcessTool(spec.feature, spec.kind, spec.limits.max_result_bytes or sys.maxsize)
+        self.pool = ProcessPool(tool, min(processes, spec.limits.max_concurrency or processes), max_memory_bytes)
+        self._on_kill = on_kill
+
+    async def invoke(self, call: Call) -> Any:
+        """Run a call; if it is stopped, its process is killed."""
+        run = _Run(call)
+        working = self.pool.threads.submit(_work, self.pool, run, self._read_output)
+        try:
+            return await loop_future(working)
+        except asyncio.CancelledError:
+            working.cancel()
+            if run.stop():
+                self._on_kill()
+            raise
+
+
+class _Run:
+    """A call in a process, which may be killed while it runs the call."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self._process: ToolProcess | None = None
+        self._stopped = False
+        self._deciding = threading.Lock()
+
+    def begin(self, process: ToolProcess) -> bool:
+        """Hold a process, or return False if the call was stopped before."""
+        with self._deciding:
+            self._process = None if self._stopped else process
+            return not self._stopped
+
+    def end(self) -> None:
+        """Release the process."""
+        with self._deciding:
+            self._process = None
+
+    def stop(self) -> bool:
+        """Stop the call, and tell whether a process was killed for that."""
+        with self._deciding:
+            self._stopped = True
+            if self._process is None:
+                return False
+            self._process.kill()
+            return True
+
+
+def _work(pool: ProcessPool, run: _Run, read_output: ReadOutput) -> Any:
+    """Run a call in a process of the pool, and return its output; None if the call was stopped before it began."""
+    try:
+        for last in (False, True):
+            with pool.process() as process:
+                if not run.begin(process):
+                    return None
+                try:
+                    return _unwrap(process.run(run.call), read_output)
+                except InvalidMessage as problem:
+                    process.kill()
+                    spec = run.call.spec
+                    _log.error("the process of %s %s sent an invalid message: %s", spec.kind, spec.name, problem)
+                    text = f"{_named(spec)} crashed: its process sent an invalid message"
+                    raise ToolError(text, meta=_CRASHED) from None
+                except (EOFError, OSError):
+                    crash = _crash(run.call, process.exit_code)
+                    process.kill()  # its children are still running
+                    if process.began or last:  # otherwise it had ended before the call, which can run in another one
+                        raise crash from None
+                finally:
+                    run.end()
+        return None
+    except NoProcess as reason:
+        raise ToolError(f"{_named(run.call.spec)} cannot run: {reason}", meta=_CRASHED) from None
+
+
+def _unwrap(outcome: Outcome, read_output: ReadOutput) -> Any:
+    """Return the output of a call, or raise its error."""
+    if isinstance(outcome, ProcessFailure):
+        raise WorkerFailed(outcome.traceback[-MAX_TEXT_CHARACTERS:])
+    try:
+        if not isinstance(outcome, ReportedError):
+            return read_output(outcome.data)
+        meta = None if outcome.meta is None else msgspec.json.decode(outcome.meta, type=dict[str, Any])
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise InvalidMessage(str(error)) from error
+    raise ToolError(outcome.message[:MAX_TEXT_CHARACTERS], meta=meta)
+
+
+def _crash(call: Call, exit_code: int | None) -> ToolError:
+    ended = f"by signal {-exit_code}" if exit_code is not None and exit_code < 0 else f"with code {exit_code}"
+    return ToolError(f"{_named(call.spec)} crashed: its process ended {ended}", meta=_CRASHED)
+
+
+def _named(spec: FeatureSpec) -> str:
+    return f"{spec.kind.title()} {spec.name}"
+
+
+def _check_portable(spec: FeatureSpec) -> None:
+    parts: dict[str, Any] = {"it": spec.feature}  # as far as they are known before a call
+    input_model = getattr(spec.feature, "input_model", None)
+    if isinstance(input_model, type):
+        parts["its input"] = input_model
+    for what, thing in parts.items():
+        try:
+            arrived = pickle.loads(pickle.dumps(thing))
+            if not isinstance(arrived, type(thing)):
+                raise TypeError(f"something else is found by its name, {arrived!r}")
+        except Exception as error:
+            raise ConfigurationError(
+                f"{_named(spec)} cannot run in a process, because {what} cannot be sent to one: {error}; "
+                'define it at the top of a module and give it only what can be pickled, or use execution = "thread"'
+            ) from error

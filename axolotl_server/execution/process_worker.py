@@ -7,11 +7,13 @@ import logging
 import multiprocessing
 import os
 import pickle
+import resource
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from types import MappingProxyType
@@ -47,7 +49,7 @@ from axolotl_server.execution.process_messages import (
 )
 from axolotl_server.execution.threads import finish_at_once
 
-START_METHOD: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+START_METHOD: Final = "forkserver"
 
 _PR_SET_PDEATHSIG: Final = 1
 _SHOWN_BYTES: Final = 1000
@@ -56,11 +58,8 @@ _SHOWN_BYTES: Final = 1000
 
 def preload(module: str) -> None:
     """Import a module in the process that others are forked from, unless somebody chose other modules for it."""
-    if START_METHOD == "forkserver":
-        from multiprocessing import forkserver
-
-        if getattr(forkserver._forkserver, "_preload_modules", None) == ["__main__"]:
-            forkserver.set_forkserver_preload(["__main__", module])
+    if getattr(forkserver._forkserver, "_preload_modules", None) == ["__main__"]:
+        forkserver.set_forkserver_preload(["__main__", module])
 
 
 def end_with_server() -> None:
@@ -68,20 +67,17 @@ def end_with_server() -> None:
 
     A thread waits for that. The kernel ends code that never lets another thread run, where it can do so.
     """
-    if sys.platform != "win32":
-        os.setsid()
-    if sys.platform == "linux" and START_METHOD == "forkserver":
+    os.setsid()
+    if sys.platform == "linux":
         _end_with_parent()
     threading.Thread(target=_wait_for_end, name="axolotl-tether", daemon=True).start()
 
 
 def kill_family(pid: int) -> None:
     """Kill a tool process and its children; it may have ended already."""
-    if sys.platform != "win32":
+    for kill in (os.killpg, os.kill):  # it may not have a group of its own yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # it may not have a group of its own yet
-        os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+            kill(pid, signal.SIGKILL)
 
 
 def _end_with_parent() -> None:
@@ -90,7 +86,6 @@ def _end_with_parent() -> None:
     A tool process would count as a client, because it inherits one end of a pipe. So that end is closed here.
     """
     import ctypes
-    from multiprocessing import forkserver
 
     alive_fd = getattr(forkserver._forkserver, "_forkserver_alive_fd", None)
     if alive_fd is not None:
@@ -123,7 +118,7 @@ def work(pipe: Pipe, feature: bytes, kind: Kind, max_result_bytes: int, max_memo
     end_with_server()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles interrupts, and ends its processes itself
     if max_memory_bytes is not None:
-        _limit_memory(max_memory_bytes)
+        resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
     with contextlib.suppress(EOFError, ConnectionError), asyncio.Runner() as runner:
         try:
             loaded = pickle.loads(feature)
@@ -133,19 +128,14 @@ def work(pipe: Pipe, feature: bytes, kind: Kind, max_result_bytes: int, max_memo
             return
         send_message(pipe, Loaded(None))
         while True:
-            _handle_next(tool, pipe, runner)
-
-
-def _handle_next(tool: _LoadedTool, pipe: Pipe, runner: asyncio.Runner) -> None:
-    """Wait for a call and run it."""
-    try:
-        received: RunCall = pipe.recv()
-    except EOFError:
-        raise
-    except Exception:  # arguments that cannot be unpickled here
-        send_message(pipe, _failure())
-    else:
-        _answer(tool, received, pipe, _CallRuntime(tool.feature, runner))
+            try:
+                received: RunCall = pipe.recv()
+            except EOFError:
+                return
+            except Exception:  # arguments that cannot be unpickled here
+                send_message(pipe, _failure())
+            else:
+                _answer(tool, received, pipe, _CallRuntime(tool.feature, runner))
 
 
 def _failure() -> ProcessFailure:
@@ -232,12 +222,6 @@ def _close_scope(scope: CallScope, error: BaseException | None, feature: IFeatur
         except BaseException as problem:
             if problem is not error:
                 _log.error("an object that tool %s used failed to close", feature.name, exc_info=problem)
-
-
-def _limit_memory(max_bytes: int) -> None:
-    import resource  # not on every platform
-
-    resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
 
 
 class _PipeCaller:

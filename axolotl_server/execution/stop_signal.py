@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +11,6 @@ from types import FrameType
 from typing import Any, Final
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-_IGNORED_SIGNALS: Final = () if sys.platform == "win32" else (signal.SIGHUP,)
 _IGNORED: Final = "%s is ignored: only the supervisor of several workers (http.workers) reloads; restart this server"
 _KILLED_BY: Final = 128
 """Added to the number of a signal for the exit code, as shells do."""
@@ -104,7 +102,7 @@ class StopSignal:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(_log.warning, _IGNORED, signal.Signals(number).name)
 
-        handlers = {**dict.fromkeys(_SIGNALS, handle), **dict.fromkeys(_IGNORED_SIGNALS, ignore)}
+        handlers = {**dict.fromkeys(_SIGNALS, handle), signal.SIGHUP: ignore}
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield

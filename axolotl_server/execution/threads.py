@@ -5,7 +5,7 @@ import contextlib
 import contextvars
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
@@ -52,23 +52,74 @@ class _Raised(NamedTuple):
     error: BaseException
 
 
-class _Threads:
-    """Threads, the shares of them that tools may hold, and the calls that wait.
+class ThreadRunner:
+    """Runs tools in threads; the thread of a call that is stopped runs on until its code ends.
 
-    Calls wait in the loop, so that a call that is stopped stops waiting. In the queue of the executor it would wait
-    until a thread is free, which may be never.
+    Such a thread is counted as a zombie, and keeps its place in every limit. Each tool, or named pool of tools, has a
+    share of the threads, so that no tool can take all of them. Calls wait in the loop, so that a call that is stopped
+    stops waiting; in the queue of the executor it would wait until a thread is free, which may be never.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, zombies: Zombies | None = None) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="axolotl-tool")
         self._free = asyncio.Semaphore(threads)
         self.waiting = 0
         """The number of calls that wait for a thread."""
+        self._per_tool = min(threads, PER_TOOL)
+        self._zombies = Zombies() if zombies is None else zombies
+        self._sharing = threading.Lock()
+        self._shares: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
+        """The shares of pools and tools that can be called, or whose code is still running."""
 
-    async def submit(self, share: asyncio.Semaphore, work: Callable[[Call], Any], call: Call) -> Future[Any]:
+    def runner(self, spec: FeatureSpec) -> Invoke:
+        """Return the function that runs a tool in a thread."""
+        execute = spec.feature.execute
+        share = self._share(spec)
+        suspends = spec.feature.suspends
+
+        def work(call: Call) -> Any:
+            try:
+                running = execute(call.arguments, call)
+                return _finish_on_own_loop(running, call) if suspends else finish_at_once(running)
+            except BaseException as error:
+                return _Raised(error)
+
+        async def invoke(call: Call) -> Any:
+            _ = call.cancellation  # created here, before two threads could create it at once
+            working = await self._submit(share, work, call)
+            try:
+                outcome = await loop_future(working)
+            except asyncio.CancelledError:
+                if working.cancel() or working.done():
+                    self._release(share)
+                else:
+                    leftover, loop = self._zombies.add(call), asyncio.get_running_loop()
+
+                    def end() -> None:
+                        self._release(share)
+                        leftover.end()
+
+                    working.add_done_callback(lambda _: in_loop(loop, end))
+                raise
+            self._release(share)
+            if isinstance(outcome, _Raised):
+                raise outcome.error
+            return outcome
+
+        return invoke
+
+    def close(self) -> None:
+        """Refuse further calls, waiting ones one after the other; running threads are not waited for."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        with self._sharing:
+            shares = tuple(self._shares.values())
+        for share in shares:
+            self._release(share)
+
+    async def _submit(self, share: asyncio.Semaphore, work: Callable[[Call], Any], call: Call) -> Future[Any]:
         """Run a call as soon as its share has a place and a thread is free.
 
-        It raises RuntimeError if the server is stopping. `release` must be called when the thread is free again.
+        It raises RuntimeError if the server is stopping. The share must be released when the thread is free again.
         """
         self.waiting += 1
         try:
@@ -83,82 +134,12 @@ class _Threads:
         try:
             return self._executor.submit(contextvars.copy_context().run, work, call)
         except BaseException:
-            self.release(share)
+            self._release(share)
             raise
 
-    def release(self, share: asyncio.Semaphore) -> None:
-        """Give the thread to the next call."""
+    def _release(self, share: asyncio.Semaphore) -> None:
         self._free.release()
         share.release()
-
-    def close(self, shares: Iterable[asyncio.Semaphore]) -> None:
-        """Refuse further calls; waiting calls are refused one after the other."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        for share in shares:
-            self.release(share)
-
-
-class ThreadRunner:
-    """Runs tools in threads; the thread of a call that is stopped runs on until its code ends.
-
-    Such a thread is counted as a zombie, and keeps its place in every limit. Each tool, or named pool of tools, has a
-    share of the threads, so that no tool can take all of them.
-    """
-
-    def __init__(self, threads: int, zombies: Zombies | None = None) -> None:
-        self._threads = _Threads(threads)
-        self._per_tool = min(threads, PER_TOOL)
-        self._zombies = Zombies() if zombies is None else zombies
-        self._sharing = threading.Lock()
-        self._shares: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
-        """The shares of pools and tools that can be called, or whose code is still running."""
-
-    def runner(self, spec: FeatureSpec) -> Invoke:
-        """Return the function that runs a tool in a thread."""
-        execute = spec.feature.execute
-        threads, share = self._threads, self._share(spec)
-        finish = _finish_on_own_loop if spec.feature.suspends else _finish_at_once
-
-        def work(call: Call) -> Any:
-            try:
-                return finish(execute(call.arguments, call), call)
-            except BaseException as error:
-                return _Raised(error)
-
-        async def invoke(call: Call) -> Any:
-            _ = call.cancellation  # created here, before two threads could create it at once
-            working = await threads.submit(share, work, call)
-            try:
-                outcome = await loop_future(working)
-            except asyncio.CancelledError:
-                if working.cancel() or working.done():
-                    threads.release(share)
-                else:
-                    leftover, loop = self._zombies.add(call), asyncio.get_running_loop()
-
-                    def end() -> None:
-                        threads.release(share)
-                        leftover.end()
-
-                    working.add_done_callback(lambda _: in_loop(loop, end))
-                raise
-            threads.release(share)
-            if isinstance(outcome, _Raised):
-                raise outcome.error
-            return outcome
-
-        return invoke
-
-    @property
-    def waiting(self) -> int:
-        """The number of calls that wait for a thread."""
-        return self._threads.waiting
-
-    def close(self) -> None:
-        """Refuse further calls; running threads are not waited for."""
-        with self._sharing:
-            shares = tuple(self._shares.values())
-        self._threads.close(shares)
 
     def _share(self, spec: FeatureSpec) -> asyncio.Semaphore:
         """Find the share of a tool or of its pool, or make one."""
@@ -200,6 +181,24 @@ def loop_future(working: Future[T]) -> asyncio.Future[T]:
     return waiting
 
 
+def run_in_daemon_thread(name: str, work: Callable[[], T]) -> asyncio.Future[T]:
+    """Start a thread of its own for the work; the future gets its result or its exception.
+
+    `asyncio.to_thread` will not do for work that may never end: the process waits for its threads.
+    """
+    working: Future[T] = Future()
+    working.set_running_or_notify_cancel()  # from now on, nobody but the thread ends it
+
+    def run() -> None:
+        try:
+            working.set_result(work())
+        except Exception as error:
+            working.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return loop_future(working)
+
+
 async def run_in_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in the loop of another thread. Its first step is always run, even if the caller is cancelled."""
     working = asyncio.run_coroutine_threadsafe(work, loop)
@@ -220,10 +219,6 @@ def _finish_on_own_loop(coroutine: Coroutine[Any, Any, Any], call: Call) -> Any:
         return await coroutine
 
     return asyncio.run(run())
-
-
-def _finish_at_once(coroutine: Coroutine[Any, Any, Any], call: Call) -> Any:
-    return finish_at_once(coroutine)
 
 
 def finish_at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:

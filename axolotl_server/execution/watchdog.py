@@ -71,14 +71,11 @@ class Watchdog:
             self._loop.call_later(self._interval, self._beat)
 
     def _watch(self) -> None:
-        while not self._stopped.wait(self._interval) and not self._is_loop_closed():
+        while not self._stopped.wait(self._interval) and not (self._loop and self._loop.is_closed()):
             last_turn = self._last_turn
             seconds = time.monotonic() - last_turn
             if self._is_new_stall(seconds, last_turn):
                 self._report(seconds)
-
-    def _is_loop_closed(self) -> bool:
-        return self._loop is not None and self._loop.is_closed()
 
     def _is_new_stall(self, seconds: float, last_turn: float) -> bool:
         """Count a stall, unless it is counted already."""

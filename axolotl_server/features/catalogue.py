@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 import msgspec
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.feature import NAMED_KINDS
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import fault_of_text, fault_of_unicode_name, nearest
 from axolotl_core.protocol.identity import Principal
@@ -198,7 +199,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
 
     def _check_name(self, what: str, spec: FeatureSpec) -> None:
         """Check that a name cannot be taken for another one; a resource is found by its URI."""
-        if spec.name.isascii() or spec.kind in ("resource", "skill"):
+        if spec.name.isascii() or spec.kind not in NAMED_KINDS:
             return
         if self._settings.protocol.ascii_names:
             raise ConfigurationError(

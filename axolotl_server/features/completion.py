@@ -13,7 +13,8 @@ from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.client_text import shorten
 from axolotl_core.protocol.wire import encode
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.protocol.params import CompletionParams, convert_without_nulls, read_params, read_raw_params
 from axolotl_server.protocol.request import Request
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class CompletionMethods(ErrorFeatureMethod):
     """Completes the arguments of prompts and the variables of resource templates."""
 
-    def __init__(self, prompts: "PromptCatalogue", templates: "TemplateCatalogue", inflight: InFlight) -> None:
+    def __init__(self, prompts: "PromptCatalogue", templates: "TemplateCatalogue", inflight: RunningCalls) -> None:
         super().__init__(inflight)
         self._prompts = prompts
         self._templates = templates

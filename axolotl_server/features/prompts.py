@@ -14,7 +14,8 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyPrompt
 from axolotl_server.calls.binding import Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import CompletionFeature, encode_completion
 from axolotl_server.protocol.eras.presentation import content_for, prompt_definition
@@ -66,7 +67,7 @@ def _encode_messages(output: PromptResult, request: Request) -> bytes:
 class PromptMethods(ErrorFeatureMethod):
     """Renders prompts."""
 
-    def __init__(self, catalogue: PromptCatalogue, inflight: InFlight) -> None:
+    def __init__(self, catalogue: PromptCatalogue, inflight: RunningCalls) -> None:
         super().__init__(inflight)
         self._catalogue = catalogue
 

@@ -14,7 +14,8 @@ from axolotl_core.registry import AnyResource
 from axolotl_core.resources.resource import CacheHint, IResource, IResourceTemplate, ResourceContents, screen
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, bare_key, canonical_uri, is_plain, uri_key
 from axolotl_server.calls.binding import Binding, EncodeOutput
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import CompletionFeature, encode_completion
 from axolotl_server.protocol.connection import MAX_RESOURCES
@@ -169,7 +170,7 @@ def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: 
 class ResourceMethods(ErrorFeatureMethod):
     """Reads resources, and subscribes to them."""
 
-    def __init__(self, resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: InFlight) -> None:
+    def __init__(self, resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: RunningCalls) -> None:
         super().__init__(inflight)
         self._resources = resources
         self._templates = templates
@@ -207,7 +208,7 @@ class ResourceMethods(ErrorFeatureMethod):
 
     async def subscribe(self, request: Request) -> bytes:
         """Notify a client of changes of a resource from now on."""
-        target = request.target or self.locate(request)
+        target = self.target_of(request)
         if target.binding is None:
             raise ResourceNotFound(uri_in(request))
         assert request.connection is not None

@@ -20,7 +20,8 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.registry import AnyTool, ToolRegistry
 from axolotl_server.calls.binding import Binder, ToolBinding, encode_error
-from axolotl_server.calls.feature_method import FeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import FeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.protocol.eras.presentation import tool_definition
 from axolotl_server.protocol.eras.stateless import check_parameters
@@ -111,7 +112,7 @@ class ToolMethods(FeatureMethod):
     def __init__(
         self,
         catalogue: ToolCatalogue,
-        inflight: InFlight,
+        inflight: RunningCalls,
         invalid_arguments: Literal["by_revision", "error", "result"],
     ) -> None:
         super().__init__(inflight)

@@ -1,26 +1,30 @@
 """The composition root: the objects of a server, made from its settings and roles."""
 
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
-from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
+from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server.calls.binding import Binder, Layers, Runners
-from axolotl_server.calls.feature_method import FeatureMethod, InFlight
+from axolotl_server.calls.feature_method import FeatureMethod
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.calls.sealing import TTL_SECONDS, StateSealer
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
+from axolotl_server.extension import Extension
+from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.prompts import PromptCatalogue
 from axolotl_server.features.resources import ResourceCatalogue, ResourceMethods, TemplateCatalogue
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.layer_stack import layer_stack
 from axolotl_server.hosting.method_tables import make_eras, method_table
+from axolotl_server.hosting.role_mistakes import extension_failure
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.protocol.connection import IObserver
@@ -36,10 +40,8 @@ if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
     from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
     from axolotl_server.access.quotas import RequestQuotas
-    from axolotl_server.audit.assembly import Audit
-    from axolotl_server.extensions.console.console import Console
-    from axolotl_server.extensions.skills.skill_methods import SkillCatalogue
-    from axolotl_server.extensions.tasks.task_service import TaskService
+    from axolotl_server.audit.audit import Audit
+    from axolotl_server.extension import Topic
     from axolotl_server.observation.observation import Observation
     from axolotl_server.stores.redis_client import RedisClient
 
@@ -53,10 +55,25 @@ _MAX_CONNECTIONS: Final = 20
 class ServerAssembly:
     """The objects of one server, each made when it is first needed; assign one before that to replace it."""
 
-    def __init__(self, settings: ServerSettings, roles: Roles, *, has_principals: bool = False) -> None:
+    def __init__(
+        self, settings: ServerSettings, roles: Roles, *, has_principals: bool = False, target: str | None = None
+    ) -> None:
         self.settings = settings
         self.roles = roles
+        self.target = target
+        """The target that the container was loaded from; None if it was not loaded by name."""
         self._has_principals = has_principals
+
+    @cached_property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions, each attached to this server."""
+        found = (*self.roles.bundled, *self.roles.extensions)
+        for one in found:
+            try:
+                one.attach(self, self.settings.extensions.get(one.section))
+            except Exception as error:
+                raise extension_failure(one.identifier, "attach", error) from error
+        return found
 
     @cached_property
     def deadlines(self) -> DeadlineTable:
@@ -64,10 +81,10 @@ class ServerAssembly:
         return DeadlineTable()
 
     @cached_property
-    def inflight(self) -> InFlight:
+    def inflight(self) -> RunningCalls:
         """The calls that run."""
         limits = self.settings.limits
-        return InFlight(
+        return RunningCalls(
             limits.max_inflight,
             limits.of_caller(limits.max_inflight),
         )
@@ -89,35 +106,11 @@ class ServerAssembly:
         return StateSealer([key.get_secret_value() for key in self.settings.protocol.state_keys], TTL_SECONDS)
 
     @cached_property
-    def tasks(self) -> "TaskService":
-        """The calls that run as tasks."""
-        from axolotl_server.extensions.tasks.engines.assembly import make_engine
-        from axolotl_server.extensions.tasks.task_layers import TaskLayers, run_layers
-        from axolotl_server.extensions.tasks.task_runner import task_of, waiting_run
-        from axolotl_server.extensions.tasks.task_service import TaskService
-
-        given = self.roles.task_engine
-        engine = make_engine(self.settings) if given is None else given
-        layers = run_layers(self.layers, task_of, partial(waiting_run, self.deadlines) if engine.durable else None)
-        return TaskService(
-            engine,
-            self.settings.tasks,
-            self.tool_methods,
-            era_of=lambda revision: self.eras.named(revision),  # noqa: PLW0108 - the eras are made later
-            deadlines=self.deadlines,
-            ask_timeout_seconds=self.settings.limits.ask_timeout_seconds,
-            catalogue=self.tools,
-            inflight=self.inflight,
-            task_layers=TaskLayers(self.layers, Binder(self.settings, layers, self.runners, self.toolsets)),
-            decisions=None if self.audit is None else self.audit.decisions,
-        )
-
-    @cached_property
     def audit(self) -> "Audit | None":
         """The audit log, if there is one."""
         if not self.settings.audit.enabled and not self.roles.audit_sinks:
             return None
-        from axolotl_server.audit.assembly import make_audit
+        from axolotl_server.audit.audit import make_audit
 
         return make_audit(self.settings.audit, self.roles.audit_sinks)
 
@@ -173,30 +166,21 @@ class ServerAssembly:
         return OutageLog("The result store", "calls run unprotected" if is_open else "calls refused")
 
     @cached_property
-    def console(self) -> "Console | None":
-        """The console for developers, if it is enabled."""
-        if not self.settings.console.enabled:
-            return None
-        from axolotl_server.extensions.console.console import make_console
-
-        return make_console(self.settings)
-
-    @cached_property
     def observation(self) -> "Observation | None":
         """Traces, metrics and structured logs, if any of them is enabled."""
         telemetry, metrics, log = self.settings.telemetry, self.settings.metrics, self.settings.log
         if not (telemetry.traces or telemetry.metrics or telemetry.logs or metrics.enabled or log.format == "json"):
             return None
-        from axolotl_server.observation.observation import make_observation
+        from axolotl_server.observation.observation import Observation
 
-        return make_observation(self.settings, lambda: self.feature_methods)
+        return Observation(self.settings, lambda: self.feature_methods)
 
     @cached_property
     def observers(self) -> tuple[IObserver, ...]:
-        """The console and the telemetry, where they are enabled."""
-        console, observation = self.console, self.observation
-        found = (None if console is None else console.observer, None if observation is None else observation.observer)
-        return tuple(observer for observer in found if observer is not None)
+        """What notices every request: extensions and the telemetry."""
+        added = (observer for one in self.extensions for observer in one.observers())
+        telemetry = None if self.observation is None else self.observation.observer
+        return (*added,) if telemetry is None else (*added, telemetry)
 
     @cached_property
     def layers(self) -> Layers:
@@ -219,57 +203,36 @@ class ServerAssembly:
         return {"loop": run_in_place, "thread": self.threads.runner, "process": self.processes.runner}
 
     @cached_property
-    def registry(self) -> ToolRegistry:
-        """The tools."""
-        self.roles.tool_registry.register_range(self.roles.tools)
-        return self.roles.tool_registry
-
-    @cached_property
-    def prompt_registry(self) -> PromptRegistry:
-        """The prompts."""
-        self.roles.prompt_registry.register_range(self.roles.prompts)
-        return self.roles.prompt_registry
-
-    @cached_property
-    def resource_registry(self) -> ResourceRegistry:
-        """The resources and resource templates."""
-        self.roles.resource_registry.register_range(self.roles.resources)
-        return self.roles.resource_registry
-
-    @cached_property
     def tools(self) -> ToolCatalogue:
         """The tools that are served."""
-        return ToolCatalogue(self.registry, self.binder, self.settings, self.roles.name_rule, self.authorization)
+        return ToolCatalogue(
+            self.roles.tool_registry, self.binder, self.settings, self.roles.name_rule, self.authorization
+        )
 
     @cached_property
     def prompts(self) -> PromptCatalogue:
         """The prompts that are served."""
-        return PromptCatalogue(self.prompt_registry, self.binder, self.settings, self.authorization)
+        return PromptCatalogue(self.roles.prompt_registry, self.binder, self.settings, self.authorization)
 
     @cached_property
     def resources(self) -> ResourceCatalogue:
         """The resources that are served."""
-        return ResourceCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
+        return ResourceCatalogue(self.roles.resource_registry, self.binder, self.settings, self.authorization)
 
     @cached_property
     def templates(self) -> TemplateCatalogue:
         """The resource templates that are served."""
-        return TemplateCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
+        return TemplateCatalogue(self.roles.resource_registry, self.binder, self.settings, self.authorization)
 
     @property
     def catalogues(self) -> tuple[ToolCatalogue, PromptCatalogue, ResourceCatalogue, TemplateCatalogue]:
-        """All features that are served, except skills."""
+        """All features that are served, except those of kinds that extensions add."""
         return self.tools, self.prompts, self.resources, self.templates
 
     @cached_property
-    def skills(self) -> "SkillCatalogue | None":
-        """The skills that are served, if there are any."""
-        if "skills" not in self.roles.offers:
-            return None
-        from axolotl_server.extensions.skills.skill_methods import SkillCatalogue
-
-        registry, settings = self.resource_registry, self.settings
-        return SkillCatalogue(self.resources, self.templates, registry, self.binder, settings, self.authorization)
+    def added_catalogues(self) -> tuple[Catalogue[Any, Any], ...]:
+        """The features of the kinds that extensions add."""
+        return tuple(catalogue for one in self.extensions for catalogue in one.catalogues())
 
     @cached_property
     def tool_methods(self) -> ToolMethods:
@@ -282,9 +245,15 @@ class ServerAssembly:
         return ResourceMethods(self.resources, self.templates, self.inflight)
 
     @cached_property
-    def capabilities(self) -> Mapping[str, Any]:
-        """What the server offers to clients."""
-        return capabilities_of(self.roles.offers, self.roles.extensions, self.roles.tools)
+    def capabilities(self) -> Mapping[Revision, Mapping[str, Any]]:
+        """What the server offers to the clients of each revision."""
+        offers, tools = self.roles.offers, self.roles.tools
+        return {one: capabilities_of(offers, self.extensions, tools, one) for one in REVISIONS}
+
+    @cached_property
+    def topics(self) -> "Mapping[str, Topic]":
+        """What clients can subscribe to besides lists and resources."""
+        return {name: topic for one in self.extensions for name, topic in one.topics().items()}
 
     @cached_property
     def method_table(self) -> tuple[Row, ...]:

@@ -1,4 +1,4 @@
-"""Loading the container that a target names, and starting its resources."""
+"""Loading the container that a target names or a module makes up, and starting its resources."""
 
 import importlib
 import importlib.util
@@ -15,11 +15,19 @@ from typing import Any, NamedTuple
 from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.attributes import place_of
+from axolotl_core.features.function_feature import FunctionFeature
 from axolotl_core.names import did_you_mean, nearest
+from axolotl_core.prompts import IPrompt
+from axolotl_core.resources.resource import IResource, IResourceTemplate
+from axolotl_core.scanning import features_in, needed_arguments
 from axolotl_core.schema import explain_type_error
+from axolotl_core.tools.tool import ITool
 from axolotl_server.hosting.role_mistakes import place_of_error
 
 _DEFAULT_NAMES = ("Container", "container")
+_KINDS = {"tools": (ITool,), "prompts": (IPrompt,), "resources": (IResource, IResourceTemplate)}
+"""The features that are served without a container, by role."""
 _MAX_FILES = 1000
 """How many files of a directory are compared with a misspelled name."""
 
@@ -27,12 +35,14 @@ _MAX_FILES = 1000
 def load_container(target: str) -> containers.Container:
     """Import `pkg.module:Attr` or `path/file.py:Attr` and make the container that it names.
 
-    The attribute may be a container class, a container, or a function that makes one. If there is no such module or
-    attribute, or it is not a container, a ConfigurationError says so.
+    The attribute may be a container class, a container, or a function that makes one. A module without a container
+    gets one with the features that it defines. If there is no such module or attribute, or it is not a container, a
+    ConfigurationError says so.
     """
     place, attribute = _split(target)
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
-    return _container_of(_attribute_of(module, attribute, target), target)
+    attribute = attribute or _usual_name(module)
+    return _container_of(_attribute_of(module, attribute), target) if attribute else _container_around(module, target)
 
 
 class ImportPath(NamedTuple):
@@ -40,6 +50,7 @@ class ImportPath(NamedTuple):
 
     module: str
     attribute: str
+    """Empty if the module has no container."""
     is_called: bool
     """Whether the attribute has to be called to get the container."""
 
@@ -49,8 +60,8 @@ def import_path(target: str) -> ImportPath:
     place, attribute = _split(target)
     name = Path(place).stem if place.endswith(".py") else place
     module = sys.modules[name]
-    attribute = attribute or next(name for name in _DEFAULT_NAMES if hasattr(module, name))
-    return ImportPath(name, attribute, not _is_container(_attribute_of(module, attribute, target)))
+    attribute = attribute or _usual_name(module)
+    return ImportPath(name, attribute, bool(attribute) and not _is_container(_attribute_of(module, attribute)))
 
 
 async def start_resources(container: containers.Container) -> None:
@@ -91,9 +102,10 @@ def _import_module(name: str) -> ModuleType:
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            files = (one.stem for one in islice(Path.cwd().glob("*.py"), _MAX_FILES))
+            remedy = ": give pkg.module:Container or path/file.py:Container, and run from the directory that holds it"
             raise ConfigurationError(
-                f"Module {error.name!r} not found: give pkg.module:Container or path/file.py:Container, "
-                "and run from the directory that holds it"
+                f"Module {error.name!r} not found{did_you_mean(error.name, files, remedy)}"
             ) from error
         raise _failed(f"Module {name!r}", error) from error
     except Exception as error:
@@ -143,12 +155,14 @@ def _failed(what: str, error: Exception) -> ConfigurationError:
     )
 
 
-def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:
+def _usual_name(module: ModuleType) -> str:
+    """Return the name that a container usually has; empty if nothing in the module has it."""
+    return next((name for name in _DEFAULT_NAMES if hasattr(module, name)), "")
+
+
+def _attribute_of(module: ModuleType, attribute: str) -> Any:
     value: Any = module
-    names = attribute.split(".") if attribute else [name for name in _DEFAULT_NAMES if hasattr(module, name)][:1]
-    if not names:
-        raise ConfigurationError(f"{target} does not name a container: write {target}:Container")
-    for name in names:
+    for name in attribute.split("."):
         if not hasattr(value, name):
             hint = did_you_mean(name, (known for known in vars(module) if not known.startswith("_")))
             raise ConfigurationError(f"{module.__name__!r} has no attribute {name!r}{hint}")
@@ -156,9 +170,35 @@ def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:
     return value
 
 
+def _container_around(module: ModuleType, target: str) -> containers.Container:
+    """Make a container of the features that a module defines: a first server needs none of its own."""
+    features = {role: [*features_in(module, *kinds)] for role, kinds in _KINDS.items()}
+    found = [feature for of_kind in features.values() for feature in of_kind]
+    named = [name for name, value in vars(module).items() if _is_own_container(value, module)]
+    if named or not found:
+        lacks = "does not name a container" if named else "has no container, and defines no tool, prompt or resource"
+        remedy = " or ".join(f"{target}:{name}" for name in named) or f"a function with @tool, or {target}:Container"
+        raise ConfigurationError(f"{target} {lacks}: write {remedy}")
+    needs = {one: needed_arguments(one) for one in found if inspect.isclass(one)}
+    findings = [
+        f"{one.__name__}{place_of(one)} needs {', '.join(names)}, which a container passes, and {target} has none: "
+        f"write class Container(containers.DeclarativeContainer) with a provider of {one.__name__}, such as "
+        f"providers.Singleton({one.__name__}, {', '.join(f'{name}=…' for name in names)})"
+        for one, names in needs.items()
+        if names
+    ]
+    if findings:
+        raise ConfigurationError(*findings)
+    made = containers.DynamicContainer()
+    for role in filter(features.get, features):
+        made.set_provider(role, providers.List(*map(_provider_of, features[role])))
+    return made
+
+
 def _container_of(value: Any, target: str) -> containers.Container:
     try:
-        made = value() if isinstance(value, type | Callable) and not _is_container(value) else value
+        is_ready = _is_container(value) or isinstance(value, FunctionFeature)
+        made = value() if isinstance(value, type | Callable) and not is_ready else value
     except Exception as error:
         place = place_of_error(error)
         raise ConfigurationError(
@@ -167,6 +207,16 @@ def _container_of(value: Any, target: str) -> containers.Container:
     if not _is_container(made):
         raise ConfigurationError(f"{target} is {type(made).__name__}, not a dependency-injector container")
     return made  # type: ignore[no-any-return]
+
+
+def _provider_of(feature: Any) -> Any:
+    return providers.Singleton(feature) if inspect.isclass(feature) else providers.Object(feature)
+
+
+def _is_own_container(value: Any, module: ModuleType) -> bool:
+    """Tell whether a value is a container, or the class of one that the module defines."""
+    is_class = inspect.isclass(value) and issubclass(value, containers.DeclarativeContainer)
+    return (is_class and value.__module__ == module.__name__) or _is_container(value)
 
 
 def _is_container(value: Any) -> bool:

@@ -26,7 +26,7 @@ def lock_of(assembly: "ServerAssembly") -> Lock:
     """
     revision = LATEST_STATELESS_REVISION
     tools = ((_plain(tool_definition(one.spec, revision)), _terms(one)) for one in assembly.tools.bindings())
-    return make_lock(tools, _prompts(assembly), _resources(assembly), _skills(assembly))
+    return make_lock(tools, _prompts(assembly), _resources(assembly), **dict(_added(assembly)))
 
 
 def read_lock_file(path: Path) -> Lock:
@@ -51,18 +51,19 @@ def _prompts(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms
 def _resources(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms]]:
     for one in (*assembly.resources.bindings(), *assembly.templates.bindings()):
         feature: Any = one.spec.feature
-        if one.spec.kind == "skill":
-            continue  # the digest of the skill covers its files
+        if one.spec.kind != "resource":
+            continue  # what an extension adds lists its files with their digests
         definition = _plain(resource_definition(feature, LATEST_STATELESS_REVISION))
         if feature.cache is not None:
             definition["cache"] = _plain(feature.cache)
         yield definition, _terms(one)
 
 
-def _skills(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms]]:
-    if assembly.skills is not None:
-        for one in assembly.skills.bindings():
-            yield _plain(assembly.skills.describe(one, LATEST_STATELESS_REVISION)), _terms(one)
+def _added(assembly: "ServerAssembly") -> Iterator[tuple[str, list[tuple[dict[str, Any], Terms]]]]:
+    """Return the features of the kinds that extensions add, by the list that clients find them in."""
+    for catalogue in assembly.added_catalogues:
+        described = ((catalogue.describe(one, LATEST_STATELESS_REVISION), _terms(one)) for one in catalogue.bindings())
+        yield catalogue.field, [(_plain(definition), terms) for definition, terms in described]
 
 
 def _plain(definition: Any) -> Any:

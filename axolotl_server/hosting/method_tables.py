@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from axolotl_core.protocol.versions import REVISIONS, Revision
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS, Revision
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.asking import AskingByRequest, AskingInRounds
 from axolotl_server.features.completion import CompletionMethods
@@ -26,32 +27,44 @@ from axolotl_server.protocol.lifecycle import (
     identity_of,
     initialized,
     ping,
-    runs_tasks,
     set_level,
 )
 from axolotl_server.protocol.request import Request
 from axolotl_server.protocol.subscriptions import SubscriptionMethods
 
 if TYPE_CHECKING:
-    from axolotl_server.extensions.tasks.directed_tasks import DirectedTasks
     from axolotl_server.hosting.assembly import ServerAssembly
 
 
 def method_table(assembly: "ServerAssembly") -> Iterable[Row]:
-    """List all methods and notifications; of two rows for one method and revision, the later one counts."""
+    """List all methods and notifications, those of extensions included."""
+    rows = [*_own_rows(assembly), *assembly.extension_methods.rows]
+    for extension in assembly.extensions:
+        known, added = {row.method for row in rows}, tuple(extension.rows())
+        for row in added:
+            if row.method in known:
+                raise ConfigurationError(
+                    f"The extension {extension.identifier} adds the method {row.method!r}, which already exists. "
+                    "Choose another name, or put a function around it"
+                )
+        rows += added
+    return rows
+
+
+def _own_rows(assembly: "ServerAssembly") -> Iterable[Row]:
     server, capabilities, inflight = assembly.settings.server, assembly.capabilities, assembly.inflight
+    newest = capabilities[LATEST_STATELESS_REVISION]
     tools, prompts, resources = assembly.tools, assembly.prompts, assembly.resources
     handshake = Handshake(server, capabilities, lambda: assembly.eras)
     calling, getting, reading = assembly.tool_methods, PromptMethods(prompts, inflight), assembly.resource_methods
     completing = CompletionMethods(prompts, assembly.templates, inflight)
-    task_rows, directed_tasks = _tasks(assembly) if runs_tasks(assembly.roles.tools) else ((), None)
     readable_uris = None if assembly.watch is None else assembly.watch.readable_uris
-    listening = SubscriptionMethods(assembly.subscriptions, capabilities, directed_tasks, readable_uris)
+    listening = SubscriptionMethods(assembly.subscriptions, newest, assembly.topics, readable_uris)
     return (
         # method, or notification       revisions          if it has      answered by                 names a feature
         Row("initialize",                with_handshake,    None,          handshake.initialize),
         Row("notifications/initialized", with_handshake,    None,          initialized),
-        Row("server/discover",           without_handshake, None,          Discovery(server, capabilities).discover),
+        Row("server/discover",           without_handshake, None,          Discovery(server, newest).discover),
         Row("ping",                      with_handshake,    None,          ping),
         Row("logging/setLevel",          with_handshake,    None,          set_level),
         Row("notifications/cancelled",   every_revision,    None,          assembly.control.cancelled),
@@ -66,28 +79,7 @@ def method_table(assembly: "ServerAssembly") -> Iterable[Row]:
         Row("resources/unsubscribe",     with_handshake,    "resources",   reading.unsubscribe),
         Row("subscriptions/listen",      without_handshake, None,          listening.listen),
         Row("completion/complete",       every_revision,    "completions", completing.call,            completing),
-        *assembly.extension_methods.rows,
-        *_skill_rows(assembly),
-        *task_rows,
     )  # fmt: skip
-
-
-def _skill_rows(assembly: "ServerAssembly") -> Iterable[Row]:
-    if assembly.skills is None:
-        return ()
-    from axolotl_server.extensions.skills.skill_methods import skill_rows  # few servers have skills
-
-    return skill_rows(assembly.skills, assembly.inflight)
-
-
-def _tasks(assembly: "ServerAssembly") -> "tuple[Iterable[Row], DirectedTasks]":
-    """Make the methods of tasks: those of the revision that has them, and those of the extension."""
-    from axolotl_server.extensions.tasks.directed_tasks import DirectedTasks  # few servers have tasks
-    from axolotl_server.extensions.tasks.requested_tasks import RequestedTasks
-
-    tools, service = assembly.tool_methods, assembly.tasks
-    directed = DirectedTasks(tools, service, assembly.subscriptions)
-    return (*RequestedTasks(tools, service).rows, *directed.rows), directed
 
 
 def make_eras(assembly: "ServerAssembly") -> Eras:
@@ -103,12 +95,12 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
         methods: dict[str, Method] = {}
         notifications: dict[str, Method] = {}
         for row in assembly.method_table:
-            if not row.revisions(revision) or not (row.needs is None or row.needs in assembly.capabilities):
+            if not row.revisions(revision) or not (row.needs is None or row.needs in assembly.capabilities[revision]):
                 continue
             if row.method.startswith("notifications/"):
                 notifications[row.method] = row.answer
             else:
-                methods[row.method] = _protected(row, assembly)
+                methods[row.method] = _protected(row, revision, assembly)
         return (StatelessEra if revision.stateless else HandshakeEra)(
             revision,
             methods=methods,
@@ -123,8 +115,12 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
     return Eras([make_era(revision) for revision in REVISIONS])
 
 
-def _protected(row: Row, assembly: "ServerAssembly") -> Method:
-    """Put quotas and the guard in front of a method, and the observers in front of both: they see what is refused."""
+def _protected(row: Row, revision: Revision, assembly: "ServerAssembly") -> Method:
+    """Let extensions wrap a method, the last one outermost. Put quotas and the guard in front of it, and the observers
+    in front of both: they see what is refused.
+    """
+    for extension in assembly.extensions:
+        row = row._replace(answer=extension.around(row.method, row.answer, revision))
     guard, quotas, observers = assembly.guard, assembly.request_quotas, assembly.observers
     method = row.answer if guard is None else guard.in_front_of(row)
     method = method if quotas is None else quotas.in_front_of(method)

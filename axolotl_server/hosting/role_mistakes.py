@@ -78,6 +78,14 @@ def provider_failure(provider: Any, error: Exception) -> ConfigurationError:
     return ConfigurationError(*(findings or (text,)))
 
 
+def extension_failure(identifier: str, member: str, error: Exception) -> ConfigurationError:
+    """Describe why a member of an extension failed at the start."""
+    if isinstance(error, ConfigurationError):
+        return error
+    reason = f"{type(error).__name__}: {explain_type_error(error)}"
+    return ConfigurationError(f"{member} of the extension {identifier} failed{place_of_error(error)}: {reason}")
+
+
 def _cycle_among(provider: Any) -> Iterator[str]:
     """Describe a cycle of providers, each of which needs the object of the next one, if there is one."""
     cycle = _find_cycle(provider, [], set())

@@ -1,6 +1,7 @@
 """Making and checking the objects of the roles of a container."""
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import isroutine
@@ -11,7 +12,6 @@ from msgspec import structs
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.extension import check_extension
 from axolotl_core.features.attributes import place_of
 from axolotl_core.health import check_health_checks
 from axolotl_core.layers import ILayer
@@ -24,13 +24,18 @@ from axolotl_core.registry import (
 from axolotl_core.resources.resource import check_resource
 from axolotl_core.schema import explain_type_error
 from axolotl_core.tools.tool import check_definition
+from axolotl_server.bundled import BUNDLED
+from axolotl_server.extension import Extension, FeatureSet, check_extension
 from axolotl_server.hosting.role_mistakes import (
+    extension_failure,
     misspelled_roles,
     provider_failure,
     roles_without_provider,
     undefined_dependencies,
 )
-from axolotl_server.hosting.roles import FEATURES, ROLES, FeatureSet, Role, Roles
+from axolotl_server.hosting.roles import FEATURES, ROLES, Role, Roles
+from axolotl_server.protocol.extensions import faults_of_methods
+from axolotl_server.settings.server import ServerSettings
 
 
 def sources_of(container: Any, role: str, within: str | None = None) -> Iterator[tuple[str | None, Any]]:
@@ -84,17 +89,13 @@ async def resolve_settings(container: containers.Container) -> Mapping[str, Any]
     raise ConfigurationError(f"The role settings returned {type(value).__name__}; return ServerSettings or a mapping")
 
 
-async def resolve_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
-    """Make and check the objects of all roles; a ConfigurationError lists everything that is wrong."""
-    roles = await make_roles(container, chosen)
-    findings = faults_of(roles)
-    if findings:
-        raise ConfigurationError(*findings)
-    return roles
+async def resolve_roles(
+    container: containers.Container, chosen: Sequence[str] = (), settings: ServerSettings | None = None
+) -> Roles:
+    """Make and check the objects of all roles; a ConfigurationError lists everything that is wrong.
 
-
-async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
-    """Make the objects of all roles, or raise ConfigurationError; without `chosen`, all tool sets are served."""
+    Without `chosen`, all tool sets are served.
+    """
     offers = frozenset(_offers(container))
     findings = [
         *undefined_dependencies(container),
@@ -103,8 +104,9 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         *(misspelled_roles(container) if not offers else ()),
     ]
     if not offers and "extensions" not in container.providers and not findings:
+        *first, last = FEATURES
         findings.append(
-            "The container has no role tools, prompts, resources or skills: write "
+            f"The container has no role {', '.join(first)} or {last}: write "
             "tools = providers.List(providers.Singleton(MyTool)), or give it sub-containers that have one"
         )
     if findings:
@@ -115,31 +117,76 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         if role.port is not None and name in container.providers
     }
     roles = Roles(**given, known_sets=tuple(toolset_names(container)), offers=offers)
-    skillsets, filesets, skill_faults = await _skillsets(container, chosen) if "skills" in offers else ([], [], [])
-    return structs.replace(
+    roles = structs.replace(
         roles,
         toolsets=await _sets(container, "tools", roles.tool_registry, chosen),
         promptsets=await _sets(container, "prompts", roles.prompt_registry, chosen),
-        resourcesets=(*await _sets(container, "resources", roles.resource_registry, chosen), *filesets),
-        skillsets=tuple(skillsets),
-        skill_faults=tuple(skill_faults),
+        resourcesets=await _sets(container, "resources", roles.resource_registry, chosen),
+    )
+    faults = list(_faults(roles.extensions, check_extension))
+    if not faults:
+        roles = await _with_features_of(roles.extensions, roles, faults)
+        bundled = await _bundled(container, chosen, roles.tools, settings or ServerSettings())
+        roles = structs.replace(await _with_features_of(bundled, roles, faults), bundled=bundled)
+        faults += _twins((*bundled, *roles.extensions))
+    faults = list(_faults_of(roles, faults))
+    if faults:
+        raise ConfigurationError(*faults)
+    return roles
+
+
+async def _bundled(
+    container: Any, chosen: Sequence[str], tools: Sequence[AnyTool], settings: ServerSettings
+) -> tuple[Extension, ...]:
+    """Make the extensions that come with the server and that the container needs, from the objects of their roles."""
+    made = []
+    for one in BUNDLED:
+        found = {role: sources for role in one.roles if (sources := tuple(sources_of(container, role)))}
+        if one.is_used(found, tools, settings):
+            made.append(one.load()(**{role: await _chosen_sets(sources, chosen) for role, sources in found.items()}))
+    return tuple(made)
+
+
+async def _with_features_of(extensions: Sequence[Extension], roles: Roles, faults: list[str]) -> Roles:
+    """Add the features of extensions, and what is wrong with them."""
+    added: dict[str, list[FeatureSet]] = {}
+    for extension in extensions:
+        try:
+            for kind, sets in (await extension.features()).items():
+                added.setdefault(kind, []).extend(sets)
+        except Exception as error:
+            faults += extension_failure(extension.identifier, "features", error).findings
+    return structs.replace(
+        roles,
+        offers=roles.offers | {kind for kind, sets in added.items() if any(one.items for one in sets)},
+        toolsets=(*roles.toolsets, *added.pop("tools", ())),
+        promptsets=(*roles.promptsets, *added.pop("prompts", ())),
+        resourcesets=(*roles.resourcesets, *added.pop("resources", ())),
+        added={**roles.added, **added},
     )
 
 
-def faults_of(roles: Roles) -> list[str]:
+def _faults_of(roles: Roles, faults_of_extensions: Sequence[str]) -> Iterator[str]:
     """Find objects of the wrong type, and names that break a rule or collide."""
-    return [
-        *_faults(roles.tools, partial(_check_tool, rule=roles.name_rule)),
-        *_faults(roles.prompts, check_prompt),
-        *_faults(roles.resources, check_resource),
-        *roles.skill_faults,
-        *_faults(roles.extensions, check_extension),
-        *_collisions(roles.toolsets, roles.tool_registry, "tool"),
-        *_collisions(roles.promptsets, roles.prompt_registry, "prompt"),
-        *_collisions(roles.resourcesets, roles.resource_registry, "resource"),
-        *_strangers(roles),
-        *_faults([roles.health_checks], check_health_checks),
-    ]
+    yield from _faults(roles.tools, partial(_check_tool, rule=roles.name_rule))
+    yield from _faults(roles.prompts, check_prompt)
+    yield from _faults(roles.resources, check_resource)
+    yield from faults_of_extensions
+    yield from _collisions(roles.toolsets, roles.tool_registry, "tool")
+    yield from _collisions(roles.promptsets, roles.prompt_registry, "prompt")
+    yield from _collisions(roles.resourcesets, roles.resource_registry, "resource")
+    yield from _strangers(roles)
+    yield from _faults([roles.health_checks], check_health_checks)
+
+
+def _twins(extensions: Sequence[Extension]) -> Iterator[str]:
+    """Find identifiers, sections and methods that two extensions have."""
+    for what, names in (
+        ("identifier", [one.identifier for one in extensions]),
+        ("section", [one.section for one in extensions if one.section]),
+    ):
+        yield from (f"Two extensions have the {what} {name!r}" for name, count in Counter(names).items() if count > 1)
+    yield from faults_of_methods(extensions)
 
 
 def toolset_names(container: containers.Container) -> list[str]:
@@ -151,35 +198,18 @@ def _offers(container: Any) -> Iterator[str]:
     for role in FEATURES:
         if f"{role.removesuffix('s')}_registry" in container.providers or any(sources_of(container, role)):
             yield role
-            if role == "skills":
-                yield "resources"  # which clients read the files as
+            yield from (kind for one in BUNDLED if role in one.roles for kind in one.offers)
 
 
 async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
     """Make the features of a role: those that the registry already holds, and each chosen set."""
-    sources = [(name, source) for name, source in sources_of(container, role) if _is_chosen(name, chosen)]
-    made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in sources]
-    return (FeatureSet(None, registry.get_all()), *made)
+    return (FeatureSet(None, registry.get_all()), *await _chosen_sets(sources_of(container, role), chosen))
 
 
-async def _skillsets(container: Any, chosen: Sequence[str]) -> tuple[list[FeatureSet], list[FeatureSet], list[str]]:
-    """Read the skills of each chosen set; give them, their files, and what is wrong with those that cannot be read."""
-    from axolotl_server.extensions.skills.published_skill import read_skills  # few servers have skills
-
-    skillsets, filesets, faults = [], [], []
-    for name, source in sources_of(container, "skills"):
-        if _is_chosen(name, chosen):
-            skills, found = await read_skills(flat(await resolved(source)))
-            files = {id(file): file for skill in skills for file in skill.resources}  # some belong to several skills
-            skillsets.append(FeatureSet(name, tuple(skills)))
-            filesets.append(FeatureSet(name, tuple(files.values())))
-            faults += found
-    return skillsets, filesets, faults
-
-
-def _is_chosen(toolset: str | None, chosen: Sequence[str]) -> bool:
-    """Tell whether a tool set is chosen, or inside of a chosen one; features outside of any set always are."""
-    return not chosen or toolset is None or is_within_toolset(toolset, chosen)
+async def _chosen_sets(sources: Iterable[tuple[str | None, Any]], chosen: Sequence[str]) -> list[FeatureSet]:
+    """Make the features of each set that is chosen or inside of a chosen one, and of those outside of any set."""
+    wanted = [one for one in sources if not chosen or one[0] is None or is_within_toolset(one[0], chosen)]
+    return [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in wanted]
 
 
 async def _given(container: Any, name: str, role: Role) -> Any:

@@ -1,11 +1,11 @@
 """The roles of a user's container: providers that the framework finds by name."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from axolotl_core.extension import IExtension
 from axolotl_core.health import IHealthCheck
 from axolotl_core.layers import ILayer, Layer
 from axolotl_core.names import DefaultNameRule, INameRule
@@ -15,10 +15,8 @@ from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool, PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_core.sessions import IEventStore
-from axolotl_core.task_engine import ITaskEngine
-
-if TYPE_CHECKING:
-    from axolotl_server.extensions.skills.published_skill import PublishedSkill
+from axolotl_server.bundled import BUNDLED
+from axolotl_server.extension import Extension, FeatureSet
 
 
 class Role(NamedTuple):
@@ -30,33 +28,26 @@ class Role(NamedTuple):
     is_list: bool = False
 
 
-FEATURES: Final = ("tools", "prompts", "resources", "skills")
+FEATURES: Final = ("tools", "prompts", "resources", *(role for one in BUNDLED if one.offers for role in one.roles))
 ROLES: Final[Mapping[str, Role]] = {
-    **{name: Role(f"providers.List(providers.Singleton(My{name[:-1].title()}))") for name in FEATURES},
+    **{name: Role(f"providers.List(providers.Singleton(My{name[:-1].title()}))") for name in FEATURES[:3]},
+    **{name: Role(written) for one in BUNDLED for name, written in one.roles.items()},
     "settings": Role('providers.Object({"limits": {"timeout_seconds": 10}})'),
     "tool_registry": Role("providers.Singleton(ToolRegistry)", ToolRegistry),
     "prompt_registry": Role("providers.Singleton(PromptRegistry)", PromptRegistry),
     "resource_registry": Role("providers.Singleton(ResourceRegistry)", ResourceRegistry),
     "layers": Role("providers.List(providers.Singleton(MyLayer))", ILayer, is_list=True),
-    "extensions": Role("providers.List(providers.Singleton(MyExtension))", IExtension, is_list=True),
+    "extensions": Role("providers.List(providers.Singleton(MyExtension))", Extension, is_list=True),
     "name_rule": Role("providers.Singleton(MyNameRule)", INameRule),
     "event_store": Role("providers.Singleton(MyEventStore)", IEventStore),
     "authorizer": Role("providers.Singleton(MyAuthorizer)", IAuthorizer),
     "token_verifier": Role("providers.Singleton(MyVerifier)", ITokenVerifier),
     "quota_store": Role("providers.Singleton(MyQuotaStore)", IQuotaStore),
     "result_store": Role("providers.Singleton(MyResultStore)", IResultStore),
-    "task_engine": Role("providers.Singleton(MyEngine)", ITaskEngine),
     "audit_sinks": Role("providers.List(providers.Singleton(MySink))", IAuditSink, is_list=True),
     "health_checks": Role("providers.List(providers.Singleton(MyCheck))", IHealthCheck, is_list=True),
 }
 """All roles. Those with a port are members of `Roles`."""
-
-
-class FeatureSet(msgspec.Struct, frozen=True):
-    """Features of one kind that are served together; the name is None outside of any set."""
-
-    name: str | None
-    items: tuple[Any, ...]
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -65,12 +56,13 @@ class Roles(msgspec.Struct, frozen=True):
     toolsets: tuple[FeatureSet, ...] = ()
     promptsets: tuple[FeatureSet, ...] = ()
     resourcesets: tuple[FeatureSet, ...] = ()
-    """Resources and templates, and the files of skills."""
-    skillsets: tuple[FeatureSet, ...] = ()
-    skill_faults: tuple[str, ...] = ()
-    """What is wrong with the skills that could not be read."""
+    """Resources and templates, also those of extensions."""
+    added: Mapping[str, Sequence[FeatureSet]] = {}
+    """Features of the kinds that extensions add."""
     layers: tuple[Layer, ...] = ()
-    extensions: tuple[IExtension, ...] = ()
+    bundled: tuple[Extension, ...] = ()
+    """The extensions that come with the server, as far as this one uses them."""
+    extensions: tuple[Extension, ...] = ()
     tool_registry: ToolRegistry = msgspec.field(default_factory=ToolRegistry)
     """The tools that are served: those that the container registered, and those of the tool sets."""
     prompt_registry: PromptRegistry = msgspec.field(default_factory=PromptRegistry)
@@ -82,7 +74,6 @@ class Roles(msgspec.Struct, frozen=True):
     audit_sinks: tuple[IAuditSink, ...] = ()
     quota_store: IQuotaStore | None = None
     result_store: IResultStore | None = None
-    task_engine: ITaskEngine | None = None
     health_checks: tuple[IHealthCheck, ...] = ()
     known_sets: tuple[str, ...] = ()
     """The names of all tool sets, also of those that are not served."""
@@ -105,14 +96,9 @@ class Roles(msgspec.Struct, frozen=True):
         return _items(self.resourcesets)
 
     @property
-    def skills(self) -> "tuple[PublishedSkill, ...]":
-        """All skills, in their order."""
-        return _items(self.skillsets)
-
-    @property
     def set_names(self) -> dict[int, str]:
         """The names of the tool sets, by the identity of each feature in them."""
-        sets = (*self.toolsets, *self.promptsets, *self.resourcesets, *self.skillsets)
+        sets = (*self.toolsets, *self.promptsets, *self.resourcesets, *chain.from_iterable(self.added.values()))
         return {id(item): one.name for one in sets if one.name is not None for item in one.items}
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.hosting.roles import Roles
-from axolotl_server.settings.policies import WORKER, AuditSettings
+from axolotl_server.settings.policies import WORKER
 from axolotl_server.settings.server import ServerSettings
 
 
@@ -25,12 +24,13 @@ def for_worker(
         protocol = protocol.model_copy(update={"state_keys": (SecretStr(state_key),)})
     if sessions_directory is not None and settings.redis.url is None and sessions.directory is None:
         sessions = sessions.model_copy(update={"directory": Path(sessions_directory)})
-    console = settings.console
-    if console.enabled and console.token is None:
-        token = sha256(f"axolotl console {state_key}".encode()).hexdigest()[:32]
-        console = console.model_copy(update={"token": SecretStr(token)})
-    audit = _audit_of(settings.audit, number)
-    update = {"audit": audit, "protocol": protocol, "sessions": sessions, "console": console}
+    audit = settings.audit
+    if audit.jsonl_path is not None and WORKER not in str(audit.jsonl_path):
+        raise ConfigurationError(
+            f"Setting audit.jsonl_path needs {WORKER} in its name with several workers, for example "
+            f"audit-{WORKER}.log, because only one process can write a log"
+        )
+    update = {"audit": audit.of_worker(str(number)), "protocol": protocol, "sessions": sessions}
     return settings.model_copy(update=update)
 
 
@@ -66,28 +66,12 @@ def named_logs(settings: ServerSettings) -> list[Path]:
     return list(dict.fromkeys(path for path in paths if path is not None))
 
 
-def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:
-    if audit.jsonl_path is not None and WORKER not in str(audit.jsonl_path):
-        raise ConfigurationError(
-            f"Setting audit.jsonl_path needs {WORKER} in its name with several workers, for example "
-            f"audit-{WORKER}.log, because only one process can write a log"
-        )
-    return audit.of_worker(str(number))
-
-
 def worker_warnings(settings: ServerSettings, roles: Roles) -> Iterator[str]:
     """Name the state that workers do not share, although an operator may expect that they do."""
     if settings.quotas.rules and settings.redis.url is None and roles.quota_store is None:
         yield "each worker counts quotas on its own: set redis.url to share them"
-    if _uses_idempotency(roles) and settings.redis.url is None and roles.result_store is None:
+    has_idempotency = any(tool.idempotency is not None for tool in roles.tools)
+    if has_idempotency and settings.redis.url is None and roles.result_store is None:
         yield "each worker stores results on its own: set redis.url to do work once for all workers"
-    if settings.tasks.url is None and roles.task_engine is None and _runs_tasks(roles):
-        yield "only the worker that started a task knows it: set tasks.url, for example to sqlite:///tasks.db"
-
-
-def _runs_tasks(roles: Roles) -> bool:
-    return any(tool.task_support != "forbidden" for tool in roles.tools)
-
-
-def _uses_idempotency(roles: Roles) -> bool:
-    return any(tool.idempotency is not None for tool in roles.tools)
+    for one in (*roles.bundled, *roles.extensions):
+        yield from one.worker_warnings()

@@ -4,10 +4,10 @@ import ssl
 from pathlib import Path
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes, make_health
+from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http.asgi import IAuthenticator, Route, Routing
+from axolotl_server.http.asgi import IAuthenticator, Route
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.cross_origin import CrossOriginApp
 from axolotl_server.settings.transports import METRICS_PATH, HttpSettings
@@ -72,22 +72,20 @@ def check_exposure(host: ServerHost, address: str) -> None:
 
 def make_app(host: ServerHost) -> HttpApp:
     """Make the ASGI application of a host that has started, without a lifespan."""
-    health = make_health(host) if host.settings.health.enabled else None
+    health = Health(host) if host.settings.health.enabled else None
     gate = _gate_of(host, health)
     routes = _routes_of(host, health)
-    console = None
-    if host.assembly.console is not None:
-        from axolotl_server.extensions.console.routes import ConsoleRoutes
-
-        console = ConsoleRoutes(host, host.assembly.console, gate)
-        routes |= console.by_path()
+    for extension in host.assembly.extensions:
+        for path, route in extension.routes(gate, lambda: app.sessions).items():
+            if path in (host.settings.http.path, host.settings.http.sse_path, *routes):
+                raise ConfigurationError(f"The extension {extension.identifier} serves {path}, which is already in use")
+            routes[path] = route
     kind = CrossOriginApp if host.settings.http.allowed_origins else HttpApp
-    app = kind(host.handler, host.settings, host.roles.event_store, Routing(gate, routes), redis=host.assembly.redis)
+    redis = host.assembly.redis
+    app = kind(host.handler, host.settings, host.roles.event_store, gate=gate, routes=routes, redis=redis)
     host.on_stop(app.sessions.close)
     if health is not None and app.sessions.shared:
         health.add(StoreCheck("session_store", app.sessions.ping))
-    if console is not None:
-        console.sessions = app.sessions
     if host.assembly.observation is not None:
         host.assembly.observation.watch_refusals(app.refused)
     return app
@@ -106,7 +104,7 @@ def _gate_of(host: ServerHost, health: Health | None) -> IAuthenticator | None:
         None if rejections is None else rejections.add,
     )
     host.on_stop(verifier.close)
-    if health is not None and verifier.ping is not None:
+    if health is not None and verifier.key_sets:
         health.add(StoreCheck("issuer_keys", verifier.ping))
     elif health is not None and verifier.depends_on_others:
         problem = "tokens cannot be verified"

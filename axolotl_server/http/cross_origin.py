@@ -24,7 +24,7 @@ class CrossOriginApp(HttpApp):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         origin = _origin_of(scope)
-        if origin is None or not self._checks.allows_pages_of(origin):
+        if origin is None or not self.checks.allows_pages_of(origin):
             await super().__call__(scope, receive, send)
         elif scope["method"] == "OPTIONS" and self._serves(scope["path"]):
             await self._answer_preflight(scope, origin, send)
@@ -38,7 +38,7 @@ class CrossOriginApp(HttpApp):
         """Answer which headers and methods a page may send. The token comes with the actual request."""
         headers: Mapping[bytes, bytes] = dict(scope["headers"])
         try:
-            self._checks.check_host_and_origin(headers)
+            self.checks.check_source(headers)
             await send_empty(send, 204, [*_named(origin), _METHODS, *_allowed_names(headers), _MAX_AGE])
         except HttpRefusal as refusal:
             await send_refusal(send, refusal)

@@ -24,31 +24,34 @@ class HeaderChecks:
         """The public name of the server, with its port: unlike the others, it does not match every port."""
         self._any_host = "*" in settings.allowed_hosts
         self._origins = {origin.lower() for origin in settings.allowed_origins}
-        self._accepted: set[tuple[bytes | None, ...]] = set()
-        """Combinations of Host, Origin, Content-Type and Accept that were accepted and need no second check."""
+        self._sources: set[tuple[bytes | None, ...]] = set()
+        """Combinations of Host and Origin that were accepted and need no second check."""
+        self._media: set[tuple[bytes | None, ...]] = set()
+        """The same for Content-Type and Accept."""
 
-    def check_source(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Check Host and Origin of a posted message; return whether `check_media` has accepted the rest before."""
-        if _checked(headers) in self._accepted:
-            return True
-        self.check_host_and_origin(headers)
-        return False
-
-    def check_media(self, headers: Mapping[bytes, bytes]) -> None:
-        """Check the media types of a message whose source was checked, and remember an accepted combination."""
-        self.check_content(headers)
-        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
-            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
-        if len(self._accepted) < _REMEMBERED:
-            self._accepted.add(_checked(headers))
-
-    def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> None:
+    def check_source(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request for another Host with 421, and one from a page of another Origin with 403."""
+        source = headers.get(b"host"), headers.get(b"origin")
+        if source in self._sources:
+            return
         if not self._is_host(headers.get(b"host", b"")):
             raise HttpRefusal(421, "Misdirected request: this Host is not served; add it to http.allowed_hosts")
         origin = headers.get(b"origin")
         if origin is not None and not self._is_origin(origin):
             raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
+        if len(self._sources) < _REMEMBERED:
+            self._sources.add(source)
+
+    def check_media(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a message that is not declared as JSON with 415, and one whose client takes no JSON with 406."""
+        media = headers.get(b"content-type"), headers.get(b"accept")
+        if media in self._media:
+            return
+        self.check_content(headers)
+        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
+            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
+        if len(self._media) < _REMEMBERED:
+            self._media.add(media)
 
     def allows_pages_of(self, origin: bytes) -> bool:
         """Whether the settings name an origin as allowed."""
@@ -72,11 +75,6 @@ class HeaderChecks:
         match = _ORIGIN.fullmatch(origin)
         authority = _HOST.fullmatch(match["authority"]) if match else None
         return authority is not None and authority["host"] in _LOOPBACK
-
-
-def _checked(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
-    get = headers.get
-    return get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
 
 
 def accepts(header: bytes, wanted: bytes) -> bool:

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -13,24 +12,20 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import (
     LARGE_BODY_BYTES,
-    BodyBudget,
     HttpRefusal,
-    Receive,
-    RunningBodies,
     Scope,
-    Send,
     read_body,
     send_empty,
-    until_client_leaves,
 )
-from axolotl_server.http.client_address import ClientAddresses
-from axolotl_server.http.event_stream import EventStream, KeepAlive, endpoint
-from axolotl_server.http.header_checks import HeaderChecks, accepts
-from axolotl_server.protocol.fair_share import share_of
+from axolotl_server.http.event_stream import EventStream, endpoint
+from axolotl_server.http.header_checks import accepts
+from axolotl_server.http.http_exchange import HttpExchange
 from axolotl_server.protocol.flow_control import MAX_WAITING
-from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.stream_exchange import StreamExchange
+
+if TYPE_CHECKING:
+    from axolotl_server.http.app import HttpApp
 
 _MAX_UNREAD_BYTES: Final = 16 * 1024 * 1024
 """How many bytes may wait for a client that does not read; beyond, its stream ends."""
@@ -42,11 +37,12 @@ class _SseConnection:
     """A client with an open stream, which carries all messages to it."""
 
     def __init__(
-        self, handler: DefaultHandler, stream: EventStream, exchange: StreamExchange, leaving: asyncio.Event
+        self, handler: DefaultHandler, http: HttpExchange, stream: EventStream, leaving: asyncio.Event
     ) -> None:
         self.id = secrets.token_hex(16)
         self.stream = stream
-        self.exchange = exchange
+        self.exchange = StreamExchange(handler, self.put, http.principal, http.share)
+        self.exchange.client_address = http.client_address
         self._handler = handler
         self.gone = False
         self._leaving = leaving
@@ -79,27 +75,10 @@ class _SseConnection:
 class SseTransport:
     """Serves the two endpoints; messages are handled as on any other stream."""
 
-    def __init__(
-        self,
-        handler: DefaultHandler,
-        settings: ServerSettings,
-        sessions: Sessions,
-        checks: HeaderChecks,
-        *,
-        bodies: BodyBudget,
-        running_bodies: RunningBodies,
-        keep_alive: KeepAlive,
-        addresses: ClientAddresses,
-    ) -> None:
+    def __init__(self, app: "HttpApp", handler: DefaultHandler, settings: ServerSettings) -> None:
+        self._app = app
         self._handler = handler
-        self._bodies = bodies
-        self._running_bodies = running_bodies
-        self._http = settings.http
-        self._max_bytes = settings.limits.max_message_bytes
-        self._sessions = sessions
-        self._checks = checks
-        self._keep_alive = keep_alive
-        self._addresses = addresses
+        self._drain_seconds = settings.http.drain_seconds
         self._path = settings.http.sse_path or "/"
         self._messages = f"{self._path.rstrip('/')}/messages"
         self._by_id: dict[str, _SseConnection] = {}
@@ -108,59 +87,42 @@ class SseTransport:
         """Whether a path is one of the two endpoints."""
         return path in (self._path, self._messages)
 
-    async def serve(
-        self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
-    ) -> None:
-        """Serve a request whose Host and Origin were checked."""
-        if scope["path"] == self._path:
-            if scope["method"] != "GET":
-                raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
-            await self._listen(scope, headers, principal, receive, send)
-        else:
-            if scope["method"] != "POST":
-                raise HttpRefusal(405, "Method not allowed: use POST", headers=[(b"allow", b"POST")])
-            await self._post(scope, headers, principal, receive, send)
+    async def serve(self, scope: Scope, exchange: HttpExchange) -> None:
+        """Serve a request to one of the endpoints."""
+        serve, method = (self._listen, "GET") if scope["path"] == self._path else (self._post, "POST")
+        if scope["method"] != method:
+            raise HttpRefusal(405, f"Method not allowed: use {method}", headers=[(b"allow", method.encode())])
+        await serve(scope, exchange)
 
-    async def _listen(
-        self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
-    ) -> None:
+    async def _listen(self, scope: Scope, http: HttpExchange) -> None:
         """Open a stream, which is the client's connection."""
-        if not accepts(headers.get(b"accept", b"*/*"), b"text/event-stream"):
+        if not accepts(http.headers.get(b"accept", b"*/*"), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
-        stream, leaving = EventStream(send, [], self._keep_alive), asyncio.Event()
-        address = self._addresses.find(scope.get("client"), headers)
-        share = share_of(principal, address)
-        with self._sessions.other_connection(leaving.set, share):
-
-            def put(message: bytes) -> None:
-                connection.put(message)
-
-            exchange = StreamExchange(self._handler, put, principal, share)
-            exchange.client_address = address
-            connection = _SseConnection(self._handler, stream, exchange, leaving)
+        stream, leaving = EventStream(http.request.send, [], self._app.keep_alive), asyncio.Event()
+        with self._app.sessions.other_connection(leaving.set, http.share):
+            connection = _SseConnection(self._handler, http, stream, leaving)
             self._by_id[connection.id] = connection
             stream.write(endpoint(f"{self._messages}?session={connection.id}"))
-            watcher = asyncio.get_running_loop().create_task(until_client_leaves(receive, connection.lose))
+            unwatch = http.request.watch(connection.lose)
             try:
-                await connection.run(self._http.drain_seconds)
+                await connection.run(self._drain_seconds)
             finally:
-                watcher.cancel()
+                unwatch()
                 connection.lose()
                 del self._by_id[connection.id]
 
-    async def _post(
-        self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
-    ) -> None:
+    async def _post(self, scope: Scope, http: HttpExchange) -> None:
         """Receive a message; the reply is sent on the stream."""
-        self._checks.check_content(headers)
-        connection = self._find(scope["query_string"], principal)
-        body = await read_body(headers, receive, self._max_bytes, self._bodies)
+        app, request = self._app, http.request
+        app.checks.check_content(http.headers)
+        connection = self._find(scope["query_string"], http.principal)
+        body = await read_body(http.headers, request.receive, app.max_message_bytes, app.bodies)
         if connection.gone:  # while the body arrived
             raise _not_found()
         if connection.stream.waiting >= MAX_WAITING or connection.stream.waiting_bytes > _MAX_UNREAD_BYTES // 4:
             raise HttpRefusal(503, "Service unavailable: read the messages that wait on the stream first")
-        self._receive(connection.exchange.on_behalf_of(principal), body)
-        await send_empty(send, 202)
+        self._receive(connection.exchange.on_behalf_of(http.principal), body)
+        await send_empty(request.send, 202)
 
     def _receive(self, exchange: StreamExchange, body: bytes) -> None:
         """Handle a message; a large one counts until it is answered, although its post has ended."""
@@ -168,7 +130,7 @@ class SseTransport:
             exchange.receive(body)
             return
         with ExitStack() as running:
-            running.enter_context(self._running_bodies.holding(len(body), exchange.share))
+            running.enter_context(self._app.running_bodies.holding(len(body), exchange.share))
             task = exchange.receive(body)
             if task is not None:
                 held = running.pop_all()

@@ -1,20 +1,19 @@
 """The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable
+from secrets import token_hex
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from axolotl_core.calls.caller import ICaller
 from axolotl_core.errors import ToolError
-from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.audit import AuditRecord, timestamp
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
-from axolotl_server.layers.idempotency.shared_run import SharedCall
 
 if TYPE_CHECKING:
     from axolotl_server.audit.trail import AuditTrail
@@ -35,23 +34,19 @@ class _OpenCall(msgspec.Struct, eq=False):
     id: str
     describe: Describe
     trail: "AuditTrail"
-    running: "dict[Call, _OpenCall]"
+    running: "dict[ICaller, _OpenCall]"
     began: int
     facts: AuditRecord | None = None
     """Known since the start was recorded; the request has not changed since."""
     waiting: bool = False
 
-    def start(self, call: Call) -> Awaitable[None] | None:
-        """Record that the code is about to run."""
-        facts = self.describe(call)
-        if call is self.call:  # a shared run has another caller
-            self.facts = facts
-        return self.trail.write(replace(facts, time=timestamp(), call_id=self.id))
-
-    def end(self, ending: Ending) -> Awaitable[None] | None:
+    async def end(self, ending: Ending) -> None:
         """Record the end, unless it was recorded when the call was abandoned."""
-        call = self.call
-        return None if call is None else self.trail.write(self._ended(call, ending))
+        if self.call is not None:
+            record = self._ended(self.call, ending)
+            self.waiting = True
+            await self.trail.write(record)
+            self.waiting = False
 
     def end_at_once(self, call: Call, ending: Ending) -> None:
         """Record the end of a call without waiting for the sink."""
@@ -75,27 +70,18 @@ class _OpenCall(msgspec.Struct, eq=False):
                 self.end_at_once(call, ending)
             return
         try:
-            writing = self.end(ending)
-            if writing is not None:
-                await self.written(writing)
+            await self.end(ending)
         except ToolError:
             if ending.outcome == "input_required":
                 raise
 
-    async def written(self, writing: Awaitable[None]) -> None:
-        """Wait until the record of the end is written."""
-        self.waiting = True
-        await writing
-        self.waiting = False
-
     def _ended(self, call: Call, ending: Ending) -> AuditRecord:
         self.call = None
-        self.running.pop(call, None)
-        facts = self.facts or self.describe(call)
-        return _ended(facts, call, self.id, ending, self.began)
+        self.running.pop(call.caller, None)
+        return ended_record(self.facts or self.describe(call), call, self.id, ending, self.began)
 
 
-def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
+def ended_record(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
     """Make the record of an end, with durations in microseconds."""
     return replace(
         facts,
@@ -111,32 +97,24 @@ def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: 
 
 
 class AuditLayer(ILayer):
-    """Records the end of each call, refused ones included."""
+    """Records the end of each call, refused ones included, but not completions, which come while somebody types."""
 
-    def __init__(
-        self,
-        trail: "AuditTrail",
-        describer: Callable[[FeatureSpec], Describe],
-        new_id: Callable[[], str],
-        kinds: Collection[Kind],
-    ) -> None:
+    def __init__(self, trail: "AuditTrail", describer: Callable[[FeatureSpec], Describe]) -> None:
         self.trail = trail
         self.describer = describer
-        self.new_id = new_id
-        self.kinds = frozenset(kinds)
-        self._running: dict[Call, _OpenCall] = {}
+        self._running: dict[ICaller, _OpenCall] = {}
+        """By caller, because a layer may run the code in a call of its own."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if spec.kind not in self.kinds:
+        if spec.kind == "completion":
             return call_next
-        trail, running, new_id, describe = self.trail, self._running, self.new_id, self.describer(spec)
+        trail, running, describe = self.trail, self._running, self.describer(spec)
 
         async def recorded(call: Call) -> Any:
-            admitting = trail.admit()
-            if admitting is not None:
-                await admitting
-            reference = call.reference = call.reference or new_id()
-            open_call = running[call] = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
+            await trail.admit()
+            reference = call.reference = call.reference or token_hex(8)
+            open_call = _OpenCall(call, reference, describe, trail, running, perf_counter_ns())
+            running[call.caller] = open_call
             call.when_abandoned(open_call.abandon)
             try:
                 output = await call_next(call)
@@ -144,9 +122,7 @@ class AuditLayer(ILayer):
                 await open_call.close(call, error)
                 raise
             token = call.token
-            writing = open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
-            if writing is not None:
-                await open_call.written(writing)
+            await open_call.end(DONE if token is None or token.reason is None else ending_of_stop(token.reason))
             return output
 
         return recorded
@@ -156,89 +132,18 @@ class AuditLayer(ILayer):
 
         If the process dies during the call, the record shows that the call was interrupted.
         """
-        if not isinstance(spec, ToolSpec) or spec.kind not in self.kinds:
+        if not isinstance(spec, ToolSpec):
             return call_next
         if spec.tool.annotations.destructive is False or spec.tool.annotations.read_only:
             return call_next
 
+        trail, running, describe = self.trail, self._running, self.describer(spec)
+
         async def announced(call: Call) -> Any:
-            open_call = self._running.get(_first(call))
-            writing = None if open_call is None else open_call.start(call)
-            if writing is not None:
-                await writing
+            facts, open_call = describe(call), running.get(call.caller)
+            if open_call is not None:
+                open_call.facts = facts
+            await trail.write(replace(facts, time=timestamp(), call_id=call.reference))
             return await call_next(call)
 
         return announced
-
-    def accept(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Record that a call was accepted as a stored task, or why not; the innermost function returns the task."""
-        if spec.kind not in self.kinds:
-            return call_next
-        trail, describe = self.trail, self.describer(spec)
-
-        async def accepted(call: Call) -> TaskRecord:
-            admitting = trail.admit()
-            if admitting is not None:
-                await admitting
-            began, reference = perf_counter_ns(), self.new_id()
-            call.reference = reference
-
-            async def write(facts: AuditRecord, ending: Ending) -> None:
-                writing = trail.write(_ended(facts, call, reference, ending, began))
-                if writing is not None:
-                    await writing
-
-            try:
-                task: TaskRecord = await call_next(call)
-            except Exception as error:
-                await write(describe(call), ending_of(error))
-                raise
-            await write(replace(describe(call), task=task.id), Ending("accepted"))
-            return task
-
-        return accepted
-
-
-def _first(call: Call) -> Call:
-    """Return the call that was recorded: for the run that several calls share, the one that started it."""
-    return call.first if isinstance(call, SharedCall) else call
-
-
-class TaskReference(NamedTuple):
-    """What the records of a run have in common with the record of the call that was accepted."""
-
-    call_id: str
-    """Empty if the call was not recorded."""
-    task: str
-    run: int
-
-
-FindTask: TypeAlias = Callable[[Call], TaskReference]
-
-
-class RunAuditLayer(AuditLayer):
-    """Records the runs of stored tasks, with the ID of the call that was accepted."""
-
-    def __init__(self, records: AuditLayer, find_task: FindTask) -> None:
-        def describer(spec: FeatureSpec) -> Describe:
-            describe = records.describer(spec)
-
-            def described(call: Call) -> AuditRecord:
-                task = find_task(_first(call))
-                return replace(describe(call), task=task.task, run=task.run)
-
-            return described
-
-        super().__init__(records.trail, describer, records.new_id, records.kinds)
-        self._find_task = find_task
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if spec.kind not in self.kinds:
-            return call_next
-        find_task, recorded = self._find_task, super().wrap(spec, call_next)
-
-        def referenced(call: Call) -> Awaitable[Any]:
-            call.reference = find_task(call).call_id or None
-            return recorded(call)
-
-        return referenced

@@ -55,6 +55,17 @@ class DeadlineTable:
         if timer is not None:
             timer.cancel()
 
+    def move(self, call: Call, successor: Call) -> None:
+        """Let another call have the rest of the time of a call."""
+        seconds = call.remaining_seconds
+        self.end(call)
+        if seconds is not None:
+            self.start(successor, seconds)
+
+    def is_paused(self, call: Call) -> bool:
+        """Tell whether the clock of a call is paused, because the call waits for its user."""
+        return call in self._pauses
+
     @contextmanager
     def paused(self, call: Call) -> Iterator[None]:
         """Pause a call's clock while it waits for its user, who may be asked several questions at once."""

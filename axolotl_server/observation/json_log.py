@@ -21,8 +21,9 @@ class JsonFormatter(logging.Formatter):
         self._subject = subject
 
     def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
         fields = {
-            "time": _time_of(record),
+            "time": moment.isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -50,11 +51,6 @@ def call_fields(record: logging.LogRecord, *, subject: bool) -> dict[str, str]:
     if subject:
         fields["subject"] = call.principal.subject
     return fields
-
-
-def _time_of(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _span_fields() -> dict[str, str]:

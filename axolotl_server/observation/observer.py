@@ -79,73 +79,35 @@ Target: TypeAlias = tuple[str, str, str, str]
 NO_TARGET: Target = ("", "", "", "")
 
 
-def _tool(name: str) -> Target:
-    return "execute_tool", name, "", ""
+_NAMED: Final = frozenset({"tools/call", "prompts/get"})
+_TARGETED: Final = _NAMED | {"resources/read", "resources/subscribe", "resources/unsubscribe"}
 
 
-def _prompt(name: str) -> Target:
-    return "", "", name, ""
-
-
-def _resource(name: str) -> Target:
-    return "", "", "", name
-
-
-_MAKERS = {
-    "tools/call": _tool,
-    "prompts/get": _prompt,
-    "resources/read": _resource,
-    "resources/subscribe": _resource,
-    "resources/unsubscribe": _resource,
-}
-
-
-class Targets:
-    """Finds the registered name of the feature that a request names."""
-
-    def __init__(self, feature_methods: Callable[[], Mapping[str, FeatureMethod]]) -> None:
-        """Take a function: the methods are made after the observers."""
-        self._feature_methods = feature_methods
-
-    def expected(self, method: str, request: Request) -> Target:
-        """Find the target before anything has run, if one lookup is enough."""
-        if method not in ("tools/call", "prompts/get") or request.head.params.name is UNSET:
-            return NO_TARGET
-        target = request.target = request.target or self._feature_methods()[method].locate(request)
-        return NO_TARGET if target.binding is None else _MAKERS[method](target.binding.spec.name)
-
-    def of(self, operation: Operation) -> Target:
-        """Return the target of an operation that has ended."""
-        make = _MAKERS.get(operation.method)
-        if make is None:
-            return NO_TARGET
-        return make(self._find(operation) if operation.call is None else operation.call.spec.name)
-
-    def _find(self, operation: Operation) -> str:
-        """Find the feature of a request that ran no code."""
-        request, method = operation.request, operation.method
-        if method in ("tools/call", "prompts/get"):
-            return "".join(self.expected(method, request)[1:]) or UNKNOWN
-        try:
-            target = request.target or self._feature_methods()["resources/read"].locate(request)
-        except ProtocolError:
-            return UNKNOWN
-        return UNKNOWN if target.binding is None else target.binding.spec.name
+def _target(method: str, name: str) -> Target:
+    if method == _CALL:
+        return "execute_tool", name, "", ""
+    return ("", "", name, "") if method in _NAMED else ("", "", "", name)
 
 
 class OperationObserver(IObserver):
     """Measures operations, and makes spans of them if there is a tracer."""
 
-    def __init__(self, values: MetricValues, targets: Targets, spans: "Spans | None" = None) -> None:
+    def __init__(
+        self,
+        values: MetricValues,
+        feature_methods: Callable[[], Mapping[str, FeatureMethod]],
+        spans: "Spans | None" = None,
+    ) -> None:
+        """Take a function, because the methods are made after the observers."""
         self._values = values
-        self._targets = targets
+        self._feature_methods = feature_methods
         self._spans = spans
         self._running: dict[Request, Operation] = {}
 
     def request_begun(self, request: Request, method: str | None) -> None:
         operation = self._running[request] = Operation(method or UNKNOWN, request, perf_counter())
         if self._spans is not None:
-            target = NO_TARGET if method is None else self._targets.expected(method, request)
+            target = NO_TARGET if method is None else self._expected(method, request)
             operation.span = self._spans.begin(operation, target)
 
     def request_answered(self, request: Request, result: bytes | None, error: BaseException | None) -> None:
@@ -183,8 +145,31 @@ class OperationObserver(IObserver):
         operation.has_ended = True
         request = operation.request
         transport = "pipe" if request.exchange.headers is None else "tcp"
-        labels = (operation.method, *self._targets.of(operation), *failure, request.era.revision.name, transport)
+        labels = (operation.method, *self._target_of(operation), *failure, request.era.revision.name, transport)
         series = self._values.operations.series(labels)
         series.record(seconds)
         if operation.span is not None:
             operation.span.end(operation, series.attributes)
+
+    def _expected(self, method: str, request: Request) -> Target:
+        """Find the target before anything has run, if one lookup is enough."""
+        if method not in _NAMED or request.head.params.name is UNSET:
+            return NO_TARGET
+        target = self._feature_methods()[method].target_of(request)
+        return NO_TARGET if target.binding is None else _target(method, target.binding.spec.name)
+
+    def _target_of(self, operation: Operation) -> Target:
+        """Find the registered name of the feature that an operation named."""
+        request, method = operation.request, operation.method
+        if method not in _TARGETED:
+            return NO_TARGET
+        if operation.call is not None:
+            return _target(method, operation.call.spec.name)
+        if method in _NAMED:
+            expected = self._expected(method, request)
+            return _target(method, UNKNOWN) if expected == NO_TARGET else expected
+        try:
+            found = self._feature_methods()["resources/read"].target_of(request).binding
+        except ProtocolError:
+            found = None
+        return _target(method, UNKNOWN if found is None else found.spec.name)

@@ -11,13 +11,6 @@ from msgspec import UNSET
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
 from opentelemetry.context import Context
-from opentelemetry.environment_variables import OTEL_LOGS_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER
-from opentelemetry.sdk.environment_variables import (
-    OTEL_EXPORTER_OTLP_LOGS_PROTOCOL,
-    OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
-    OTEL_EXPORTER_OTLP_PROTOCOL,
-    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
-)
 from opentelemetry.trace import (
     Link,
     Span,
@@ -31,10 +24,8 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.observation.metrics import UNKNOWN
 from axolotl_server.observation.observer import Operation, Target
-from axolotl_server.protocol.eras.era import IEra
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.server import ServerIdentity
 
@@ -60,20 +51,15 @@ class OperationSpan:
         """End the span with the labels of the operation's duration."""
         span = self._span
         if span.is_recording():
-            span.set_attributes({**labels, **_added_by_call(operation)})
+            span.set_attributes(labels)
+            if operation.outcome not in ("", "ok"):
+                span.set_attribute("axolotl.outcome", operation.outcome)
+            if operation.call is not None and operation.call.reference is not None:
+                span.set_attribute("axolotl.reference", operation.call.reference)
             span.update_name(_name_of({**self._attributes, **labels}))
             if "error.type" in labels:
                 span.set_status(Status(StatusCode.ERROR))
         span.end()
-
-
-def _added_by_call(operation: Operation) -> Mapping[str, str]:
-    added = {}
-    if operation.outcome not in ("", "ok"):
-        added["axolotl.outcome"] = operation.outcome
-    if operation.call is not None and operation.call.reference is not None:
-        added["axolotl.reference"] = operation.call.reference
-    return added
 
 
 class Spans:
@@ -86,8 +72,7 @@ class Spans:
     def begin(self, operation: Operation, target: Target) -> OperationSpan:
         """Start a span with everything that is known before the operation runs, for samplers."""
         request = operation.request
-        constants = _constants_of(operation.method, request.era, request.exchange.headers is not None, target)
-        attributes = {**constants, **_attributes_of(request)}
+        attributes = _attributes_of(operation.method, request, target)
         parent, links = self._parent(request)
         span = self._tracer.start_span(_name_of(attributes), parent, SpanKind.SERVER, attributes, links)
         return OperationSpan(span, attributes)
@@ -99,23 +84,16 @@ class Spans:
         return carrier.get(_TRACEPARENT.decode(), "")
 
     @contextmanager
-    def run_of_task(self, task: TaskRecord, submitter: str) -> Iterator[Callable[[str], object]]:
-        """Make the block a span of its own trace, linked to the span that submitted the task; takes the ending."""
-        origin = get_current_span(self._propagator.extract({_TRACEPARENT.decode(): submitter}, Context()))
-        links = [Link(origin.get_span_context())] if origin.get_span_context().is_valid else []
-        attributes: dict[str, str | int] = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": task.tool,
-            "axolotl.task.id": task.id,
-            "axolotl.task.run": task.run,
-        }
-        name, kind = f"task {task.tool}", SpanKind.CONSUMER
-        span = self._tracer.start_span(name, Context(), kind, attributes, links)
+    def apart(self, name: str, attributes: Mapping[str, str | int], origin: str) -> Iterator[Callable[[str], object]]:
+        """Make the block a span of its own trace, linked to the span that caused it; takes the outcome."""
+        cause = get_current_span(self._propagator.extract({_TRACEPARENT.decode(): origin}, Context()))
+        links = [Link(cause.get_span_context())] if cause.get_span_context().is_valid else []
+        span = self._tracer.start_span(name, Context(), SpanKind.CONSUMER, attributes, links)
         token = contexts.attach(set_span_in_context(span))
 
-        def end(ending: str) -> None:
-            span.set_attribute("axolotl.outcome", ending)
-            if ending == "failed":
+        def end(outcome: str) -> None:
+            span.set_attribute("axolotl.outcome", outcome)
+            if outcome == "failed":
                 span.set_status(Status(StatusCode.ERROR))
 
         try:
@@ -147,22 +125,17 @@ def _name_of(attributes: Mapping[str, str]) -> str:
     return method if target in (None, UNKNOWN) else f"{method} {target}"
 
 
-def _constants_of(method: str, era: IEra, over_http: bool, target: Target) -> dict[str, str]:
+def _attributes_of(method: str, request: Request, target: Target) -> dict[str, str]:
+    over_http = request.exchange.headers is not None
     attributes = {
         "mcp.method.name": method,
-        "mcp.protocol.version": era.revision.name,
+        "mcp.protocol.version": request.era.revision.name,
         "network.transport": "tcp" if over_http else "pipe",
     }
     if over_http:
         attributes["network.protocol.name"] = "http"
     names = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.prompt.name", "mcp.resource.uri")
     attributes.update({name: value for name, value in zip(names, target, strict=True) if value})
-    return attributes
-
-
-def _attributes_of(request: Request) -> dict[str, str]:
-    """Return the attributes that differ from request to request."""
-    attributes = {}
     if request.head.id is not UNSET:
         attributes["jsonrpc.request.id"] = str(request.head.id)
     session = getattr(request.connection, "id", None)
@@ -174,55 +147,43 @@ def _attributes_of(request: Request) -> dict[str, str]:
 
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 
-_CHOICE: Final[dict[Signal, str]] = {
-    "traces": OTEL_TRACES_EXPORTER,
-    "metrics": OTEL_METRICS_EXPORTER,
-    "logs": OTEL_LOGS_EXPORTER,
-}
-_PROTOCOL: Final[dict[Signal, str]] = {
-    "traces": OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
-    "metrics": OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
-    "logs": OTEL_EXPORTER_OTLP_LOGS_PROTOCOL,
-}
 _OTLP: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 
-def exporters_of(signal: Signal) -> Iterator[Callable[[], Any]]:
-    """Return a factory for each exporter in the environment variable; OTLP over HTTP if it is not set.
+def make_exporters(signal: Signal) -> Iterator[Any]:
+    """Make the exporters in the environment variable; OTLP over HTTP if it is not set.
 
-    Raises ConfigurationError if there is no such exporter.
+    Raises ConfigurationError if one does not exist or cannot be made.
     """
-    variable = _CHOICE[signal]
-    names = [name.strip() for name in (os.environ.get(variable) or "otlp").split(",")]
-    for name in filter(None, names):
-        if name != "none":
-            yield _load_exporter(_registered_name(name, signal), signal, variable)
+    variable, group = f"OTEL_{signal.upper()}_EXPORTER", f"opentelemetry_{signal}_exporter"
+    chosen = [name.strip() for name in (os.environ.get(variable) or "otlp").split(",")]
+    for name in [_registered_name(name, signal) for name in chosen if name not in ("", "none")]:
+        found = next(iter(entry_points(group=group, name=name)), None)
+        if found is None:
+            known = ", ".join(sorted({"none", "otlp", *(entry.name for entry in entry_points(group=group))}))
+            raise ConfigurationError(
+                f"{variable} names the exporter {name!r}, which is not installed; installed are: {known}"
+            )
+        try:
+            make = found.load()
+        except ImportError as error:
+            raise ConfigurationError(f"The exporter {name!r} of {variable} cannot be imported: {error}") from error
+        try:
+            exporter = make()
+        except Exception as error:
+            raise ConfigurationError(f"The exporter {make.__name__} cannot be made: {error}") from error
+        yield exporter
 
 
 def _registered_name(name: str, signal: Signal) -> str:
     if name != "otlp":
         return name
-    variable = _PROTOCOL[signal]
-    protocol = os.environ.get(variable) or os.environ.get(OTEL_EXPORTER_OTLP_PROTOCOL) or "http/protobuf"
+    variable, of_all_signals = f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
+    protocol = os.environ.get(variable) or os.environ.get(of_all_signals) or "http/protobuf"
     if protocol not in _OTLP:
         known = ", ".join(_OTLP)
-        raise ConfigurationError(f"{variable} or {OTEL_EXPORTER_OTLP_PROTOCOL} is {protocol!r}: use one of {known}")
+        raise ConfigurationError(f"{variable} or {of_all_signals} is {protocol!r}: use one of {known}")
     return _OTLP[protocol]
-
-
-def _load_exporter(name: str, signal: Signal, variable: str) -> Callable[[], Any]:
-    group = f"opentelemetry_{signal}_exporter"
-    found = next(iter(entry_points(group=group, name=name)), None)
-    if found is None:
-        known = ", ".join(sorted({"none", "otlp", *(entry.name for entry in entry_points(group=group))}))
-        raise ConfigurationError(
-            f"{variable} names the exporter {name!r}, which is not installed; installed are: {known}"
-        )
-    try:
-        made: Callable[[], Any] = found.load()
-    except ImportError as error:
-        raise ConfigurationError(f"The exporter {name!r} of {variable} cannot be imported: {error}") from error
-    return made
 
 
 def tracer_provider(identity: ServerIdentity) -> trace.TracerProvider:
@@ -238,8 +199,8 @@ def tracer_provider(identity: ServerIdentity) -> trace.TracerProvider:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     provider = TracerProvider(resource=resource_of(identity), shutdown_on_exit=False)
-    for make in exporters_of("traces"):
-        provider.add_span_processor(BatchSpanProcessor(make_exporter(make)))
+    for exporter in make_exporters("traces"):
+        provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     return provider
 
@@ -252,19 +213,11 @@ def meter_provider(identity: ServerIdentity) -> metrics.MeterProvider:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 
-    made = [make_exporter(make) for make in exporters_of("metrics")]
+    made = make_exporters("metrics")
     readers = [one if isinstance(one, MetricReader) else PeriodicExportingMetricReader(one) for one in made]
     provider = MeterProvider(readers, resource=resource_of(identity), shutdown_on_exit=False)
     metrics.set_meter_provider(provider)
     return provider
-
-
-def make_exporter(make: Any) -> Any:
-    """Make an exporter; raises ConfigurationError if that fails."""
-    try:
-        return make()
-    except Exception as error:
-        raise ConfigurationError(f"The exporter {make.__name__} cannot be made: {error}") from error
 
 
 def resource_of(identity: ServerIdentity) -> Any:

@@ -7,7 +7,7 @@ from typing import Final
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider, set_logger_provider
 
 from axolotl_server.observation.json_log import call_fields
-from axolotl_server.observation.otel import exporters_of, make_exporter, resource_of
+from axolotl_server.observation.otel import make_exporters, resource_of
 from axolotl_server.observation.tracebacks import TracebackLimit
 from axolotl_server.settings.server import ServerIdentity
 
@@ -79,7 +79,7 @@ def logger_provider(identity: ServerIdentity) -> LoggerProvider:
     if type(current).__name__ != "ProxyLoggerProvider":  # the class is not public
         return current
     provider = SdkProvider(resource=resource_of(identity), shutdown_on_exit=False)
-    for make in exporters_of("logs"):
-        provider.add_log_record_processor(BatchLogRecordProcessor(make_exporter(make)))
+    for exporter in make_exporters("logs"):
+        provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
     set_logger_provider(provider)
     return provider

@@ -1,6 +1,6 @@
 """The metrics page for Prometheus."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from axolotl_server.http.asgi import HttpRefusal, Receive, Scope, Send
-from axolotl_server.observation.metrics import BUCKETS, METRICS, Histogram, Metric, MetricValues, Reading, Series
+from axolotl_server.observation.metrics import BUCKETS, Metric, MetricValues
 
 _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 
@@ -19,11 +19,9 @@ _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 class MetricsPage:
     """Serves the metrics of a server and its process, from its own registry."""
 
-    def __init__(self, values: MetricValues, labels: Mapping[str, str] | None = None) -> None:
+    def __init__(self, values: MetricValues, labels: Mapping[str, str]) -> None:
         self._registry = CollectorRegistry()
-        process = ProcessCollector(registry=None)
-        for collector in (_ValuesCollector(values), process):
-            self._registry.register(_LabelingCollector(collector, labels) if labels else collector)
+        self._registry.register(_Page(values, labels))
 
     async def serve(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         """Answer a scrape in the format that it accepts."""
@@ -36,47 +34,29 @@ class MetricsPage:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page})
 
 
-class _ValuesCollector(Collector):
-    def __init__(self, values: MetricValues) -> None:
+class _Page(Collector):
+    """The metrics of a server and its process, with labels that all of them get."""
+
+    def __init__(self, values: MetricValues, labels: Mapping[str, str]) -> None:
         self._values = values
-
-    def collect(self) -> Iterator[Family]:
-        for metric in METRICS:
-            histogram = self._values.histograms.get(metric.name)
-            yield (
-                _readings(metric, self._values.read(metric.name))
-                if histogram is None
-                else _durations(metric, histogram)
-            )
-
-
-class _LabelingCollector(Collector):
-    """Adds the same labels to all metrics of another collector."""
-
-    def __init__(self, collector: Collector, labels: Mapping[str, str]) -> None:
-        self._collector = collector
         self._labels = labels
+        self._process = ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Family]:
-        for family in self._collector.collect():
+        for family in (*map(self._family_of, self._values.metrics), *self._process.collect()):
             family.samples = [one._replace(labels={**one.labels, **self._labels}) for one in family.samples]
             yield family
 
-
-def _readings(metric: Metric, readings: Iterable[Reading]) -> Family:
-    make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    family = make(metric.prometheus_name, metric.description, labels=metric.prometheus_labels)
-    for labels, value in readings:
-        family.add_metric(labels, value)
-    return family
-
-
-def _durations(metric: Metric, histogram: Histogram) -> Family:
-    family = HistogramMetricFamily(metric.prometheus_name, metric.description, labels=metric.prometheus_labels)
-    for labels, series in histogram.read().items():
-        family.add_metric(labels, _cumulative(series), series.sum)
-    return family
-
-
-def _cumulative(series: Series) -> list[tuple[str, float]]:
-    return list(zip(_BOUNDS, accumulate(series.buckets), strict=True))
+    def _family_of(self, metric: Metric) -> Family:
+        name, text, labels = metric.prometheus_name, metric.description, metric.prometheus_labels
+        histogram = self._values.histograms.get(metric.name)
+        if histogram is not None:
+            durations = HistogramMetricFamily(name, text, labels=labels)
+            for of_series, series in histogram.read().items():
+                buckets = list(zip(_BOUNDS, accumulate(series.buckets), strict=True))
+                durations.add_metric(of_series, buckets, series.sum)
+            return durations
+        family = (CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily)(name, text, labels=labels)
+        for of_reading, value in self._values.read(metric.name):
+            family.add_metric(of_reading, value)
+        return family

@@ -37,7 +37,9 @@ class TracebackLimit:
         kind = record.exc_info[0] if record.exc_info else None
         if kind is None or record.name.partition(".")[0] not in _LIMITED_LOGGERS:
             return record
-        key = (*_source_of(record), f"{kind.__module__}.{kind.__qualname__}")
+        call = getattr(record, "axolotl_call", None)
+        source = (call.spec.kind, call.spec.name) if isinstance(call, Call) else (record.name, str(record.msg))
+        key = (*source, f"{kind.__module__}.{kind.__qualname__}")
         now = self._clock()
         shown, omitted = self._shown.get(key, (None, 0))
         if shown is None or now - shown >= self._seconds:
@@ -65,14 +67,6 @@ class LimitedTracebackHandler(logging.StreamHandler[TextIO]):
 
     def format(self, record: logging.LogRecord) -> str:
         return super().format(self._limit.apply(record))
-
-
-def _source_of(record: logging.LogRecord) -> tuple[str, str]:
-    """Name the feature that failed, or the logger and its message."""
-    call = getattr(record, "axolotl_call", None)
-    if isinstance(call, Call):
-        return call.spec.kind, call.spec.name
-    return record.name, str(record.msg)
 
 
 def reduce_to_user_code(report: TracebackException) -> int:

@@ -44,16 +44,16 @@ MAX_CLIENT_BYTES: Final = 16 * 1024
 """How many bytes a client may send about itself: the whole handshake, or client and capabilities in `_meta`."""
 
 
-class IStoppable(Protocol):
-    """A request that runs until it ends or is stopped."""
+Stop: TypeAlias = Callable[[CancelReason], object]
+"""Stops something, unless it has ended."""
+
+
+class IRunning(Protocol):
+    """A request that its client can cancel, and whose questions it can answer."""
 
     def stop(self, reason: CancelReason) -> None:
         """Stop it, unless it has ended."""
         ...
-
-
-class IRunning(IStoppable, Protocol):
-    """A request that its client can cancel, and whose questions it can answer."""
 
     @property
     def principal(self) -> Principal:
@@ -64,6 +64,25 @@ class IRunning(IStoppable, Protocol):
     def spec(self) -> "FeatureSpec | None":
         """The feature that it uses, None if it is not about one."""
         ...
+
+
+class WaitingRequest:
+    """A request that waits for something other than code of its own: a decision, a change, the end of a task."""
+
+    def __init__(self, exchange: "IExchange", spec: "FeatureSpec | None" = None) -> None:
+        self.principal = exchange.principal
+        self.spec = spec
+        self.stopped: asyncio.Future[CancelReason] = exchange.loop.create_future()
+
+    @property
+    def reason(self) -> CancelReason | None:
+        """Why it no longer waits; None if it was not stopped."""
+        return self.stopped.result() if self.stopped.done() else None
+
+    def stop(self, reason: CancelReason) -> None:
+        """Let it wait no longer."""
+        if not self.stopped.done():
+            self.stopped.set_result(reason)
 
 
 class Forwarded(NamedTuple):
@@ -256,10 +275,10 @@ class IExchange(Protocol):
         """Reply now, although `running`, which handles the message, has not ended; its own reply is dropped."""
         ...
 
-    def watch(self, running: IStoppable | None) -> None:
+    def watch(self, stop: Stop | None) -> None:
         """Notice that a request takes long: keep its client waiting, if the transport has to.
 
-        Stop `running` when the client disconnects, if it is not None and the transport would not do that otherwise.
+        Call `stop` when the client disconnects, if it is not None and the transport would not do that otherwise.
         """
         return
 

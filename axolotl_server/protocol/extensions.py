@@ -1,19 +1,21 @@
 """The methods that extensions add to the protocol."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from axolotl_core.arguments import NoArguments, ParseArguments
 from axolotl_core.calls.context import Context
-from axolotl_core.errors import ConfigurationError, InvalidArguments, MissingCapability
-from axolotl_core.extension import ExtensionMethod, IExtension
+from axolotl_core.errors import InvalidArguments, MissingCapability
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode, json_text
+from axolotl_server.bundled import BUNDLED
 from axolotl_server.calls.binding import Binder, Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
+from axolotl_server.extension import Extension, ExtensionMethod
 from axolotl_server.protocol.eras.era import Row, every_revision
 from axolotl_server.protocol.params import read_raw_params
 from axolotl_server.protocol.request import Request
@@ -31,10 +33,9 @@ _RESERVED: Final = frozenset(
         "roots",
         "sampling",
         "server",
-        "skills",
         "subscriptions",
-        "tasks",
         "tools",
+        *(one.name for one in BUNDLED),
     }
 )
 """The first segments of the names of the protocol's own methods."""
@@ -45,7 +46,7 @@ class _Method(IFeature):
 
     input_model = NoArguments
 
-    def __init__(self, name: str, extension: IExtension, answer: ExtensionMethod) -> None:
+    def __init__(self, name: str, extension: Extension, answer: ExtensionMethod) -> None:
         self.name = name
         self.extension = extension
         self._answer = answer
@@ -60,12 +61,11 @@ class _Method(IFeature):
 class ExtensionMethods(ErrorFeatureMethod):
     """Runs the methods of extensions for clients that declare the extension."""
 
-    def __init__(self, extensions: Iterable[IExtension], binder: Binder, inflight: InFlight) -> None:
+    def __init__(self, extensions: Iterable[Extension], binder: Binder, inflight: RunningCalls) -> None:
         super().__init__(inflight)
         self._bindings: dict[str, Binding[FeatureSpec]] = {}
         for extension in extensions:
             for name, answer in extension.methods.items():
-                _check_method(name, extension, self._bindings)
                 method = _Method(name, extension, answer)
                 self._bindings[name] = binder.bind(method, "extension", name, _encode)
 
@@ -103,11 +103,17 @@ def _read_params(raw: bytes) -> dict[str, Any]:
         raise InvalidArguments(f"Invalid params: {error}") from None
 
 
-def _check_method(name: str, extension: IExtension, known: Mapping[str, object]) -> None:
-    if name in known or name.partition("/")[0] in _RESERVED:
-        raise ConfigurationError(
-            f"The extension {extension.identifier} adds the method {name!r}, which already exists. Choose another name"
-        )
+def faults_of_methods(extensions: Iterable[Extension]) -> Iterator[str]:
+    """Find methods that the protocol or another extension already has."""
+    known: set[str] = set()
+    for extension in extensions:
+        for name in extension.methods:
+            if name in known or name.partition("/")[0] in _RESERVED:
+                yield (
+                    f"The extension {extension.identifier} adds the method {name!r}, which already exists. "
+                    "Choose another name"
+                )
+            known.add(name)
 
 
 def _encode(output: Mapping[str, Any], request: Request) -> bytes:

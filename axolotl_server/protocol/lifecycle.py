@@ -1,40 +1,27 @@
 """The handshake, discovery, `ping`, `logging/setLevel`, and the capabilities of the server."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from axolotl_core.content import APP_EXTENSION
 from axolotl_core.errors import InvalidParams
-from axolotl_core.extension import IExtension
 from axolotl_core.protocol.identity import Icon, Implementation
 from axolotl_core.protocol.messages import LEVELS
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyTool
+from axolotl_server.extension import Extension
 from axolotl_server.protocol.connection import MAX_CLIENT_BYTES
 from axolotl_server.protocol.eras.era import Eras, IEra
 from axolotl_server.protocol.params import InitializeParams, LevelParams, read_params
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.server import ServerIdentity
 
-TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
-"""The extension that adds tasks to the stateless revision."""
-
-SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
-"""The extension that adds skills to the stateless revision."""
-
-_STATELESS_EXTENSIONS: Final = frozenset({SKILLS_EXTENSION, TASKS_EXTENSION})
-
-
-TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
-"""The capability of the revision that has tasks without an extension."""
-
 
 def capabilities_of(
-    offers: Collection[str], extensions: Iterable[IExtension], tools: Iterable[AnyTool]
+    offers: Collection[str], extensions: Iterable[Extension], tools: Iterable[AnyTool], revision: Revision
 ) -> dict[str, Any]:
-    """Make the capabilities of a server that offers these kinds of features."""
-    known = tuple(tools)
+    """Make the capabilities of a server that offers these kinds of features, for the clients of a revision."""
     capabilities: dict[str, Any] = {"logging": {}}
     for kind in ("tools", "prompts", "resources"):
         if kind in offers:
@@ -43,21 +30,16 @@ def capabilities_of(
         capabilities["resources"]["subscribe"] = True
     if "prompts" in offers or "resources" in offers:
         capabilities["completions"] = {}
-    announced: dict[str, Any] = {extension.identifier: extension.settings for extension in extensions}
-    if any(tool.app is not None for tool in known):
+    announced: dict[str, Any] = {}
+    for extension in extensions:
+        added = dict(extension.capabilities(revision))
+        announced |= added.pop("extensions", {})
+        capabilities |= added
+    if any(tool.app is not None for tool in tools):
         announced.setdefault(APP_EXTENSION, {})
-    if runs_tasks(known):
-        announced.setdefault(TASKS_EXTENSION, {})
-    if "skills" in offers:
-        announced[SKILLS_EXTENSION] = {"directoryRead": True}
     if announced:
         capabilities["extensions"] = announced
     return capabilities
-
-
-def runs_tasks(tools: Iterable[AnyTool]) -> bool:
-    """Tell whether some tool may run as a task."""
-    return any(tool.task_support != "forbidden" for tool in tools)
 
 
 async def set_level(request: Request) -> bytes:
@@ -91,7 +73,12 @@ async def initialized(request: Request) -> None:
 class Handshake:
     """`initialize`: agrees on a revision with a client."""
 
-    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any], eras: Callable[[], Eras]) -> None:
+    def __init__(
+        self,
+        settings: ServerIdentity,
+        capabilities: Mapping[Revision, Mapping[str, Any]],
+        eras: Callable[[], Eras],
+    ) -> None:
         """Take a function that returns the eras: each of them has this method in its table."""
         self._settings = settings
         self._capabilities = capabilities
@@ -118,23 +105,12 @@ class Handshake:
             info["title"] = identity.title
         result: dict[str, Any] = {
             "protocolVersion": revision.name,
-            "capabilities": self._capabilities_in(revision),
+            "capabilities": self._capabilities[revision],
             "serverInfo": identity if revision.icons else info,
         }
         if self._settings.instructions is not None:
             result["instructions"] = self._settings.instructions
         return encode(result)
-
-    def _capabilities_in(self, revision: Revision) -> Mapping[str, Any]:
-        """Leave out the extensions of the stateless revision; one revision has its own form of tasks."""
-        announced: Mapping[str, Any] = self._capabilities.get("extensions", {})
-        if announced.keys().isdisjoint(_STATELESS_EXTENSIONS):
-            return self._capabilities
-        extensions = {name: value for name, value in announced.items() if name not in _STATELESS_EXTENSIONS}
-        others = {name: value for name, value in self._capabilities.items() if name != "extensions"}
-        if extensions:
-            others["extensions"] = extensions
-        return {**others, "tasks": TASKS_CAPABILITY} if revision.tasks and TASKS_EXTENSION in announced else others
 
 
 class Discovery:

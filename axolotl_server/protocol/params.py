@@ -1,5 +1,6 @@
 """The parameters of methods that are rarely called, read from the whole message."""
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -71,13 +72,21 @@ class SubscriptionFilter(msgspec.Struct, rename="camel", omit_defaults=True):
     prompts_list_changed: bool = False
     resources_list_changed: bool = False
     resource_subscriptions: tuple[str, ...] = ()
-    task_ids: tuple[str, ...] = ()
 
 
 class ListenParams(msgspec.Struct):
     """The parameters of `subscriptions/listen`."""
 
     notifications: SubscriptionFilter
+
+
+def listen_params(topics: Iterable[str]) -> type[ListenParams]:
+    """Make the type of the parameters with the topics of extensions, each of which has a list of names."""
+    names = [(topic, tuple[str, ...], ()) for topic in topics]
+    bases = (SubscriptionFilter,)
+    known = msgspec.defstruct("KnownFilter", names, bases=bases, rename="camel", omit_defaults=True)
+    made: Any = msgspec.defstruct("KnownParams", [("notifications", known)], bases=(ListenParams,))
+    return cast(type[ListenParams], made)
 
 
 class _RawMessage(msgspec.Struct):

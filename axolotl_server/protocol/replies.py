@@ -62,16 +62,21 @@ def describe_stop(call: Call) -> ToolError:
     )
 
 
-def end_cancelled(request: "Request", reason: CancelReason | None) -> None:
-    """Leave a request unanswered whose caller has left; raise RequestCancelled if the caller needs a response.
+CALLER_LEFT: Final = (CancelReason.CLIENT, CancelReason.OPERATOR, CancelReason.DISCONNECT)
+"""The reasons for which a caller expects no answer."""
+
+
+def reply_to_nobody(request: "Request", reason: CancelReason | None) -> bytes | None:
+    """Return None, the reply to a caller that has left; raise RequestCancelled if the caller needs a response.
 
     Over HTTP with a handshake, it needs one if it did not cancel the request, or would ask for the reply again.
     """
     exchange = request.exchange
     if exchange.headers is None or request.era.revision.stateless:
-        return
+        return None
     if reason is not CancelReason.CLIENT or not exchange.end_silently():
         raise RequestCancelled
+    return None
 
 
 def _named(call: Call) -> str:

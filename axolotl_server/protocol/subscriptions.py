@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest
@@ -15,34 +15,32 @@ from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.messages import SUBSCRIPTION_KEY
 from axolotl_core.protocol.wire import notification
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
-from axolotl_server.protocol.connection import MAX_RESOURCES, Connection, IExchange
+from axolotl_server.protocol.connection import MAX_RESOURCES, Connection, IExchange, WaitingRequest
 from axolotl_server.protocol.fair_share import is_used_up
-from axolotl_server.protocol.params import ListenParams, SubscriptionFilter, read_params
+from axolotl_server.protocol.params import SubscriptionFilter, listen_params, read_params
 from axolotl_server.protocol.request import Request
 
 if TYPE_CHECKING:
-    from axolotl_server.extensions.tasks.directed_tasks import DirectedTasks
+    from axolotl_server.extension import Topic
 
 Listable: TypeAlias = Literal["tools", "prompts", "resources"]
 
 MAX_PER_REQUEST: Final = 100
-"""How many resources, and how many tasks, one `subscriptions/listen` request may name."""
+"""How many resources, and how many names of a topic, one `subscriptions/listen` request may name."""
 _UPDATED: Final = "notifications/resources/updated"
 
 
-class Listener:
+class Listener(WaitingRequest):
     """An open `subscriptions/listen` request."""
 
     def __init__(self, request_id: RequestId, subscribed: SubscriptionFilter, exchange: IExchange) -> None:
+        super().__init__(exchange)
         self._id = request_id
         self._subscribed = subscribed
         self._exchange = exchange
-        self.principal = exchange.principal
-        self.spec: None = None
         self.share = exchange.share
         self.uris = frozenset(canonical_uri(uri) or uri for uri in subscribed.resource_subscriptions)
         """The canonical URIs of the resources that the client subscribed to."""
-        self.ended: asyncio.Future[CancelReason] = exchange.loop.create_future()
         self.on_stop: Callable[[], object] | None = None
         """Called at once when it is stopped, although its request ends later."""
 
@@ -52,10 +50,9 @@ class Listener:
         return {SUBSCRIPTION_KEY: self._id}
 
     def stop(self, reason: CancelReason) -> None:
-        if not self.ended.done():
-            self.ended.set_result(reason)
-            if self.on_stop is not None:
-                self.on_stop()
+        if self.reason is None and self.on_stop is not None:
+            self.on_stop()
+        super().stop(reason)
 
     def acknowledge(self) -> bool:
         """Send the accepted subscriptions, or return False if the client accepts no stream."""
@@ -70,20 +67,20 @@ class Listener:
         """Notify the client that a resource has changed."""
         self._send_soon(_UPDATED, {"uri": uri})
 
-    def follows_task(self, task_id: str) -> bool:
-        """Whether the client subscribed to a task."""
-        return task_id in self._subscribed.task_ids
+    def follows(self, topic: str, name: str) -> bool:
+        """Whether the client follows a name of a topic."""
+        return name in getattr(self._subscribed, topic)
 
-    def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
-        """Notify the client of the state of a task, if it subscribed to the task."""
-        if self.follows_task(task_id):
-            self._send_soon("notifications/tasks", described)
+    def publish(self, topic: str, name: str, method: str, params: dict[str, Any]) -> None:
+        """Send a notification about a name of a topic, if the client follows it."""
+        if self.follows(topic, name):
+            self._send_soon(method, params)
 
     def _send_soon(self, method: str, params: dict[str, Any]) -> None:
         self._exchange.loop.call_soon_threadsafe(self._send, method, params)
 
     def _send(self, method: str, params: dict[str, Any]) -> bool:
-        if self.ended.done():
+        if self.reason is not None:
             return True
         return self._exchange.notify(notification(method, {**params, "_meta": self.meta}))
 
@@ -201,14 +198,14 @@ class Subscriptions:
             if not listener.uris.isdisjoint(parents):
                 listener.updated(uri)
 
-    def follows_task(self, task_id: str) -> bool:
-        """Whether a client subscribed to a task."""
-        return any(listener.follows_task(task_id) for listener in self._listeners)
+    def follows(self, topic: str, name: str) -> bool:
+        """Whether a client follows a name of a topic of an extension."""
+        return any(listener.follows(topic, name) for listener in self._listeners)
 
-    def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
-        """Notify the subscribers of a task of its state."""
+    def publish(self, topic: str, name: str, method: str, params: dict[str, Any]) -> None:
+        """Send a notification to the clients that follow a name of a topic."""
         for listener in tuple(self._listeners):
-            listener.task_changed(task_id, described)
+            listener.publish(topic, name, method, params)
 
 
 def _parents(uri: str) -> Iterator[str]:
@@ -233,10 +230,11 @@ class SubscriptionMethods:
         self,
         subscriptions: Subscriptions,
         capabilities: Mapping[str, Any],
-        tasks: "DirectedTasks | None",
+        topics: "Mapping[str, Topic]",
         readable_uris: ReadableUris | None = None,
     ) -> None:
-        self._tasks = tasks
+        self._topics = topics
+        self._params = listen_params(topics)
         self._readable_uris = readable_uris
         self._subscriptions = subscriptions
         self._capabilities = capabilities
@@ -244,7 +242,7 @@ class SubscriptionMethods:
     async def listen(self, request: Request) -> bytes | None:
         """Notify the client of changes until it leaves; there is a result only if the server ends the subscription."""
         assert request.head.id is not UNSET
-        supported = self._supported(read_params(request.data, ListenParams).notifications)
+        supported = self._supported(read_params(request.data, self._params).notifications)
         self._check_room(request)
         subscribed = await self._permitted(supported, request)
         self._check_room(request)  # others may have subscribed in the meantime
@@ -274,8 +272,8 @@ class SubscriptionMethods:
             refusal.status = _NOT_ACCEPTABLE
             raise refusal
         self._subscriptions.add(listener, request.connection)
-        request.exchange.watch(listener)
-        if await listener.ended is not CancelReason.SHUTDOWN:
+        request.exchange.watch(listener.stop)
+        if await listener.stopped is not CancelReason.SHUTDOWN:
             return None
         if request.exchange.headers is None:
             # On a shared stream, clients recognize the end by one of two messages, so both are sent.
@@ -288,8 +286,9 @@ class SubscriptionMethods:
         uris = subscribed.resource_subscriptions
         if len(uris) > MAX_RESOURCES:
             raise InvalidParams(f"Too many subscriptions: a client may subscribe to {MAX_RESOURCES} resources")
-        for what, count in (("resources", len(uris)), ("tasks", len(subscribed.task_ids))):
-            if count > MAX_PER_REQUEST:
+        topics = [(one.what, getattr(subscribed, topic)) for topic, one in self._topics.items()]
+        for what, names in (("resources", uris), *topics):
+            if len(names) > MAX_PER_REQUEST:
                 named = f"{MAX_PER_REQUEST} {what}"
                 raise InvalidParams(f"Too many subscriptions: a request may name {named}; send more requests")
         longest = max(map(len, uris), default=0)
@@ -298,19 +297,21 @@ class SubscriptionMethods:
                 f"Invalid params: a URI has {longest} characters; at most {MAX_URI_CHARACTERS} are allowed"
             )
         capabilities = self._capabilities
-        return SubscriptionFilter(
+        return replace(
+            subscribed,
             tools_list_changed=subscribed.tools_list_changed and "tools" in capabilities,
             prompts_list_changed=subscribed.prompts_list_changed and "prompts" in capabilities,
             resources_list_changed=subscribed.resources_list_changed and "resources" in capabilities,
             resource_subscriptions=subscribed.resource_subscriptions if "resources" in capabilities else (),
-            task_ids=() if self._tasks is None else subscribed.task_ids,
         )
 
     async def _permitted(self, subscribed: SubscriptionFilter, request: Request) -> SubscriptionFilter:
-        """Leave out the resources and tasks that the caller may not see."""
-        uris, task_ids = subscribed.resource_subscriptions, subscribed.task_ids
+        """Leave out the resources, and the names of topics, that the caller may not see."""
         if self._readable_uris is not None:
-            uris = await self._readable_uris(request.exchange.principal, uris)
-        if self._tasks is not None:
-            task_ids = await self._tasks.own_tasks(request, task_ids)
-        return msgspec.structs.replace(subscribed, resource_subscriptions=uris, task_ids=task_ids)
+            uris = await self._readable_uris(request.exchange.principal, subscribed.resource_subscriptions)
+            subscribed = replace(subscribed, resource_subscriptions=uris)
+        for topic, one in self._topics.items():
+            names = getattr(subscribed, topic)
+            if names:
+                subscribed = replace(subscribed, **{topic: await one.choose(request, names)})
+        return subscribed

@@ -25,7 +25,6 @@ class IAttached(Protocol):
 
     def detach(self, response: EventStream) -> None:
         """Stop writing to a connection that was closed."""
-        ...
 
 
 class SessionStream:
@@ -186,20 +185,6 @@ class _Replay:
 
 class Session(Connection):
     """A connection that outlives its requests, bound to the principal that began it."""
-
-    __slots__ = (
-        "_archive",
-        "_get_stream",
-        "_may_hear",
-        "_replays",
-        "_retry_seconds",
-        "_streams",
-        "has_had_streams",
-        "id",
-        "last_used",
-        "principal",
-        "share",
-    )
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -238,77 +238,39 @@ def choose_sessions(
     redis: "RedisClient | None" = None,
 ) -> Sessions:
     """Make the sessions that the settings describe; shared ones need a running event loop."""
-    per_caller = settings.limits.of_caller(settings.sessions.maximum)
+    chosen = settings.sessions
+    per_caller, is_resumable = settings.limits.of_caller(chosen.maximum), chosen.resumable != "off"
+    events, needs_events = given if is_resumable else None, is_resumable and given is None
+    kept: Any = {"max_events": MAX_EVENTS, "max_bytes": MAX_EVENT_BYTES}
+    if redis is None and chosen.directory is None:
+        if needs_events:
+            events = MemoryEventStore(**kept, max_total_bytes=chosen.max_total_event_bytes)
+        return Sessions(handler, chosen, events, per_caller)
+
+    from axolotl_server.sessions.shared_sessions import SharedSessions
+
+    patience: Any = {"idle_seconds": chosen.idle_seconds, "timeout_seconds": STORE_TIMEOUT_SECONDS}
+    limits: Any = {"maximum": chosen.maximum, "maximum_per_principal": per_caller, **patience}
     if redis is not None:
-        return _redis_sessions(handler, settings.sessions, redis, given, per_caller)
-    if settings.sessions.directory is not None:
-        return _sqlite_sessions(handler, settings.sessions, settings.sessions.directory, given, per_caller)
-    return Sessions(handler, settings.sessions, _events(settings.sessions, given), per_caller)
+        from axolotl_server.stores.redis_events import RedisEventStore
+        from axolotl_server.stores.redis_sessions import RedisSessionStore
 
+        if needs_events:
+            events = RedisEventStore(redis, **kept, **patience)
+        return SharedSessions(handler, chosen, events, RedisSessionStore(redis, **limits), per_caller)
 
-def _events(settings: SessionSettings, given: IEventStore | None) -> IEventStore | None:
-    """Choose the event store; None if streams cannot be resumed."""
-    if settings.resumable == "off":
-        return None
-    if given is not None:
-        return given
-    return MemoryEventStore(MAX_EVENTS, MAX_EVENT_BYTES, settings.max_total_event_bytes)
-
-
-def _redis_sessions(
-    handler: DefaultHandler, settings: SessionSettings, redis: "RedisClient", given: IEventStore | None, per_caller: int
-) -> Sessions:
-    from axolotl_server.sessions.shared_sessions import SharedSessions
-    from axolotl_server.stores.redis_events import RedisEventStore
-    from axolotl_server.stores.redis_sessions import RedisSessionStore
-
-    store = RedisSessionStore(
-        redis,
-        maximum=settings.maximum,
-        maximum_per_principal=per_caller,
-        idle_seconds=settings.idle_seconds,
-        timeout_seconds=STORE_TIMEOUT_SECONDS,
-    )
-    if settings.resumable == "off" or given is not None:
-        events_or_none = None if settings.resumable == "off" else given
-        return SharedSessions(handler, settings, events_or_none, store, per_caller)
-    events = RedisEventStore(
-        redis,
-        max_events=MAX_EVENTS,
-        max_bytes=MAX_EVENT_BYTES,
-        idle_seconds=settings.idle_seconds,
-        timeout_seconds=STORE_TIMEOUT_SECONDS,
-    )
-    return SharedSessions(handler, settings, events, store, per_caller)
-
-
-def _sqlite_sessions(
-    handler: DefaultHandler, settings: SessionSettings, directory: Path, given: IEventStore | None, per_caller: int
-) -> Sessions:
-    from axolotl_server.sessions.shared_sessions import SharedSessions
     from axolotl_server.stores.sqlite_events import SqliteEventStore
     from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
 
-    _prepare_directory(directory)
-    store = SqliteSessionStore(
-        directory,
-        maximum=settings.maximum,
-        maximum_per_principal=per_caller,
-        idle_seconds=settings.idle_seconds,
-        timeout_seconds=STORE_TIMEOUT_SECONDS,
-    )
-    if settings.resumable == "off" or given is not None:
-        events_or_none = None if settings.resumable == "off" else given
-        return SharedSessions(handler, settings, events_or_none, store, per_caller)
-    events = SqliteEventStore(
-        directory / "events.sqlite",
-        max_events=MAX_EVENTS,
-        max_bytes=MAX_EVENT_BYTES,
-        max_file_bytes=settings.max_total_event_bytes,
-        timeout_seconds=STORE_TIMEOUT_SECONDS,
-    )
-    events.drop_orphans(store.names)
-    return SharedSessions(handler, settings, events, store, per_caller, on_close=events.close)
+    assert chosen.directory is not None
+    _prepare_directory(chosen.directory)
+    local = SqliteSessionStore(chosen.directory, **limits)
+    if not needs_events:
+        return SharedSessions(handler, chosen, events, local, per_caller)
+    file, size = chosen.directory / "events.sqlite", chosen.max_total_event_bytes
+    own = SqliteEventStore(file, **kept, max_file_bytes=size, timeout_seconds=STORE_TIMEOUT_SECONDS)
+    own.drop_orphans(local.names)
+    return SharedSessions(handler, chosen, own, local, per_caller, on_close=own.close)
 
 
 def _prepare_directory(directory: Path) -> None:

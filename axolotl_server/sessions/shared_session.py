@@ -129,12 +129,8 @@ class SessionBus:
 _HIGHEST_FIRST_ID: Final = 2**52
 
 
-def owner_of(principal: Principal) -> str:
-    """Return a hash of the owner of a session."""
-    return _digest(principal.identity)
-
-
-def _digest(names: Share) -> str:
+def owner_of(names: Share) -> str:
+    """Return a hash of the owner of a session, or of whom the session counts for."""
     return blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
 
 
@@ -144,8 +140,6 @@ class SharedSession(Session):
     A call runs, waits for answers and writes to its stream in the process that received its request. The stream for
     notifications belongs to the process that the client connected to last.
     """
-
-    __slots__ = ("_bus", "_followed_elsewhere", "_followers", "_outgoing", "_stored", "version")
 
     def __init__(
         self,
@@ -208,8 +202,14 @@ class SharedSession(Session):
         """
         if self._stored is None:
             return await self._begin()
-        change = self._unsaved(self._stored)
-        if change is not None:
+        known = self._stored
+        change = SessionChange(
+            initialized=self.initialized if self.initialized != known.initialized else None,
+            log_level=self.log_level if self.log_level != known.log_level else None,
+            subscribed=frozenset(self.subscriptions - known.subscriptions),
+            unsubscribed=frozenset(known.subscriptions - self.subscriptions),
+        )
+        if change != SessionChange():
             await self._save(change)
         while self._outgoing:
             message, sender = self._outgoing.pop(0)
@@ -297,23 +297,18 @@ class SharedSession(Session):
     async def _begin(self) -> bool:
         assert self.era is not None
         assert self.client_data is not None
-        share = None if self.share is None else _digest(self.share)
+        share = None if self.share is None else owner_of(self.share)
         record = SessionRecord(
-            owner_of(self.principal), self.era.revision.name, self.client_data, self.capability_data, share=share
+            owner_of(self.principal.identity),
+            self.era.revision.name,
+            self.client_data,
+            self.capability_data,
+            share=share,
         )
         if not await self._bus.ask(self._bus.store.begin(self.name, record)):
             return False
         self._stored, self.version = record, 1
         return True
-
-    def _unsaved(self, known: SessionRecord) -> SessionChange | None:
-        change = SessionChange(
-            initialized=self.initialized if self.initialized != known.initialized else None,
-            log_level=self.log_level if self.log_level != known.log_level else None,
-            subscribed=frozenset(self.subscriptions - known.subscriptions),
-            unsubscribed=frozenset(known.subscriptions - self.subscriptions),
-        )
-        return None if change == _NO_CHANGE else change
 
     async def _save(self, change: SessionChange) -> None:
         before, self.version = self.version, 0  # if anything interferes or fails, the state is read again
@@ -379,6 +374,3 @@ class SharedSession(Session):
             self._get_stream.put(message)
         elif self._stored is not None and self._stored.notification_stream is not None:
             self._bus.send_later(BusMessage("notification", self.id, message=message, audience=audience))
-
-
-_NO_CHANGE: Final = SessionChange()

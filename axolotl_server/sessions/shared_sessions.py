@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, Final, Literal
 
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession
+from axolotl_core.sessions import IEventStore, ISessionStore
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.protocol.fair_share import Share
@@ -66,8 +66,10 @@ class SharedSessions(Sessions):
                 await self.restore(session_id, principal)
         elif session is not None:
             session.apply(found)
-        elif found.record.owner == owner_of(principal):
-            self._restored(session_id, principal, found)
+        elif found.record.owner == owner_of(principal.identity):
+            restored = SharedSession(principal, self._store, self.reconnect_seconds, self._bus, session_id)
+            restored.apply(found)
+            self._hold(restored)
 
     async def publish_changes(self, session: Session) -> None:
         """Store what a message changed in a session."""
@@ -119,11 +121,6 @@ class SharedSessions(Sessions):
         self._by_id[session.id] = session
         self._sweep_later()
         return session
-
-    def _restored(self, session_id: bytes, principal: Principal, found: KnownSession) -> None:
-        session = SharedSession(principal, self._store, self.reconnect_seconds, self._bus, session_id)
-        session.apply(found)
-        self._hold(session)
 
     def _make_room(self, share: Share | None) -> None:
         """Make room for a session by dropping copies of idle ones; the store counts the sessions of a principal."""

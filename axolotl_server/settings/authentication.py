@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import (
     AfterValidator,
@@ -23,17 +23,8 @@ SigningAlgorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512"
 ]
 
-_BY_PUBLIC_KEY: tuple[SigningAlgorithm, ...] = (
-    "RS256",
-    "RS384",
-    "RS512",
-    "PS256",
-    "PS384",
-    "PS512",
-    "ES256",
-    "ES384",
-    "ES512",
-    "EdDSA",
+_BY_PUBLIC_KEY: tuple[SigningAlgorithm, ...] = tuple(
+    name for name in get_args(SigningAlgorithm) if not name.startswith("HS")
 )
 
 

@@ -1,7 +1,7 @@
 """Effective settings, each with its origin; secrets are masked."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,8 +10,7 @@ from pydantic_core import to_jsonable_python
 
 from axolotl_server.settings.loading import LoadedSettings
 from axolotl_server.settings.origins import DEFAULT, Keys, Origin, dotted
-from axolotl_server.settings.server import ServerSettings
-from axolotl_server.settings.settings_shape import below, fields_of
+from axolotl_server.settings.settings_shape import SETTINGS
 
 MASK: Final = "********"
 _PASSWORD: Final = re.compile(r"(?<=://)([^/?#\s@:]*):[^/?#\s@]+(?=@)")
@@ -41,9 +40,15 @@ def effective_values(loaded: LoadedSettings) -> Iterator[EffectiveValue]:
     """List every setting, section by section."""
     for keys, value in _leaves(loaded.settings, ()):
         origin = loaded.origin_of(keys)
-        if origin != DEFAULT or _is_fixed(keys):
+        # A setting that always exists; in a table that a user adds, such as a rule, only what is set counts.
+        is_fixed = all(key in SETTINGS.at(*keys[:index]).fields for index, key in enumerate(keys))
+        if origin != DEFAULT or is_fixed:
             is_url = keys[-1] == "url" and isinstance(value, SecretStr)
-            yield EffectiveValue(keys, _without_secrets(value) if is_url else masked(value), origin)
+            shown = _without_secrets(value) if is_url else masked(value)
+            section = loaded.settings.extensions[str(keys[1])] if keys[0] == "extensions" and keys[1:] else None
+            if isinstance(section, Mapping) and section:
+                shown = MASK  # without the extension, nothing says whether it is a secret
+            yield EffectiveValue(keys, shown, origin)
 
 
 def _without_secrets(url: SecretStr) -> str:
@@ -74,32 +79,18 @@ def masked(value: Any) -> Any:
     return to_jsonable_python(value)
 
 
-def _is_fixed(keys: Keys) -> bool:
-    """Whether a setting always exists; in a table that a user adds, such as a rule, only what is set counts."""
-    annotation: Any = ServerSettings
-    for key in keys:
-        if key not in fields_of(annotation):
-            return False
-        annotation = below(annotation, key)
-    return True
-
-
 def _leaves(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
     """List the values in tables and in lists of tables; an empty one is a value itself."""
-    inner = list(_tables_and_values(value, is_item=any(isinstance(key, int) for key in keys)))
+    inner: list[tuple[str | int, Any]] = []
+    match value:
+        case BaseModel() if any(isinstance(key, int) for key in keys):
+            # Of a table in a list, only what is set, because the list is set as a whole.
+            inner = [(key, item) for key, item in value if key in value.model_fields_set]
+        case BaseModel() | Mapping():
+            inner = [*dict(value).items()]
+        case list() | tuple() if any(isinstance(item, BaseModel) for item in value):
+            inner = [*enumerate(value)]
     if not inner:
         yield keys, value
     for key, item in inner:
         yield from _leaves(item, (*keys, key))
-
-
-def _tables_and_values(value: Any, *, is_item: bool) -> Iterable[tuple[str | int, Any]]:
-    """List what a table contains; of a table in a list, only what is set, because the list is set as a whole."""
-    match value:
-        case BaseModel() if is_item:
-            return ((key, item) for key, item in value if key in value.model_fields_set)
-        case BaseModel() | Mapping():
-            return dict(value).items()
-        case list() | tuple() if any(isinstance(item, BaseModel) for item in value):
-            return enumerate(value)
-    return ()

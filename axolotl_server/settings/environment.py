@@ -2,14 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from io import StringIO
 from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pydantic import BaseModel
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
@@ -24,16 +22,7 @@ from axolotl_server.settings.origins import (
     flatten,
 )
 from axolotl_server.settings.secret_files import UnreadableFile, read_small
-from axolotl_server.settings.server import ServerSettings
-from axolotl_server.settings.settings_shape import (
-    below,
-    fields_of,
-    is_list,
-    is_nullable,
-    is_table,
-    keys_of,
-    tables_in,
-)
+from axolotl_server.settings.settings_shape import SETTINGS, Shape
 
 if TYPE_CHECKING:
     from dotenv.parser import Binding
@@ -139,34 +128,33 @@ def _is_ours(text: str) -> bool:
 def _setting_of(name: str) -> tuple[str, ...]:
     """Split the name of a variable into keys; there are none if it does not name a setting."""
     section, *keys = name[len(_PREFIX) :].lower().split(_DELIMITER) if _is_ours(name) else [""]
-    annotation = below(ServerSettings, section)
-    return (section, *keys) if annotation is not None and (not keys or is_table(annotation)) else ()
+    known = SETTINGS.fields.get(section)
+    return (section, *keys) if known is not None and (not keys or known.is_table) else ()
 
 
 def _is_json(keys: Sequence[str], text: str) -> bool:
-    table = reduce(below, keys[:-1], ServerSettings)
-    annotation = below(table, keys[-1])
+    shape = SETTINGS.at(*keys)
     if text == "null":
-        return is_nullable(annotation)
+        return shape.is_nullable
+    if shape.secret is not None:
+        return shape.items is not None and text.startswith("[")
     # What looks like the name of a tool may be a misspelled setting, which is text.
-    may_be_misspelled = keys[-1] not in fields_of(table) and not text.lstrip().startswith("{")
-    return is_list(annotation) or (is_table(annotation) and not may_be_misspelled)
+    may_be_misspelled = keys[-1] not in SETTINGS.at(*keys[:-1]).fields and not text.lstrip().startswith("{")
+    return shape.items is not None or (shape.is_table and not may_be_misspelled)
 
 
 def _nearest(name: str, others: Iterable[str]) -> str | None:
     """Look for a section with a similar name first, because the rest may be the name of a tool."""
     section, delimiter, rest = name.removeprefix(_PREFIX).partition(_DELIMITER)
     if delimiter:
-        near = nearest(section, (key.upper() for key in ServerSettings.model_fields))
-        if near is not None:
+        near = nearest(section, map(str.upper, SETTINGS.fields))
+        if near is not None and near != section:
             return f"{_PREFIX}{near}{delimiter}{rest}"
-    return nearest(name, [*others, *(f"{_PREFIX}{known}" for known in _names(ServerSettings))])
+    return nearest(name, [*others, *(f"{_PREFIX}{known}" for known in _names(SETTINGS))])
 
 
-def _names(model: type[BaseModel]) -> Iterator[str]:
+def _names(table: Shape) -> Iterator[str]:
     """List all variables whose names are fixed."""
-    for key in keys_of(model):
+    for key, shape in table.fields.items():
         yield key.upper()
-        field = fields_of(model).get(key)
-        for table in () if field is None else tables_in(field.annotation):
-            yield from (f"{key.upper()}{_DELIMITER}{name}" for name in _names(table))
+        yield from (f"{key.upper()}{_DELIMITER}{name}" for name in _names(shape))

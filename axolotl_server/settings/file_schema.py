@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.settings.settings_shape import SecretForm, secret_form
+from axolotl_server.settings.settings_shape import shape_of
 
 
 def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
@@ -77,10 +77,9 @@ class _FileSchema(GenerateJsonSchema):
         for section in made["properties"].values():
             if "$ref" in section:
                 section.pop("default", None)  # it repeats the defaults of the settings in it
-        for name, field in model.model_fields.items():
-            form = secret_form(field.annotation)
-            if form is not None:
-                _add_file(made, name, form)
+        for key, shape in shape_of(model).fields.items():
+            if shape.secret is not None:
+                _add_file(made, shape.secret, key, is_list=shape.items is not None)
         made.pop("title", None)
         return made
 
@@ -88,12 +87,12 @@ class _FileSchema(GenerateJsonSchema):
         return False
 
 
-def _add_file(table: JsonSchemaValue, name: str, form: SecretForm) -> None:
+def _add_file(table: JsonSchemaValue, name: str, key: str, *, is_list: bool) -> None:
     """Accept the path of a file instead of a secret, but not both."""
-    key, path = f"{name}_file", {"type": "string", "minLength": 1}
+    path = {"type": "string", "minLength": 1}
     many = {"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]}
-    description = f"A file with `{name}`" if form == "one" else f"A file with one of `{name}`, or a list of files"
-    table["properties"][key] = {**(path if form == "one" else many), "description": f"{description}."}
+    description = f"A file with one of `{name}`, or a list of files" if is_list else f"A file with `{name}`"
+    table["properties"][key] = {**(many if is_list else path), "description": f"{description}."}
     choice: dict[str, Any] = {"not": {"required": [name, key]}}
     if name in table.get("required", []):
         table["required"] = [other for other in table["required"] if other != name]

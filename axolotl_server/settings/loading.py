@@ -3,11 +3,10 @@
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeVar
 
 import msgspec
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError, create_model
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.environment import read_variables
@@ -28,9 +27,12 @@ from axolotl_server.settings.origins import (
     origin_in,
 )
 from axolotl_server.settings.secret_files import SecretFile, UnreadableFile, find_secret_files
+from axolotl_server.settings.section import Section
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings
-from axolotl_server.settings.settings_shape import is_model
+from axolotl_server.settings.settings_shape import SETTINGS, Shape, shape_of
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 _FLAGS: Final[Mapping[Keys, str]] = {
     ("http", "host"): "--host",
@@ -40,9 +42,6 @@ _FLAGS: Final[Mapping[Keys, str]] = {
     ("log_level",): "--log-level",
 }
 """The flags of the command line. Code can pass any other setting the same way."""
-
-
-_TYPES: Final[Mapping[str, Any]] = get_type_hints(ServerSettings, include_extras=True)
 
 
 class LoadedSettings(SecretValues, frozen=True):
@@ -58,6 +57,22 @@ class LoadedSettings(SecretValues, frozen=True):
             return found
         first = next((self._values[one] for one in inside(self._values, keys)), None)
         return DEFAULT if first is None else first.locate(first.written[: len(keys)])
+
+    def with_extensions(self, models: Mapping[str, type[Section]]) -> "LoadedSettings":
+        """Validate the sections of extensions, whose models are known only now, like all others."""
+        if not models and not self.settings.extensions:
+            return self
+        fields: Any = {name: (model, ...) for name, model in models.items()}
+        tables: Any = {"extensions": (create_model("Extensions", __base__=Section, **fields), ...)}
+        model = create_model("SettingsOfExtensions", __base__=Section, **tables)
+        shape, findings = shape_of(model), list[str]()
+        written = {keys: self._values[keys] for keys in inside(self._values, ("extensions",))}
+        absent = flatten({"extensions": {name: {} for name in models}}, lambda keys: DEFAULT)
+        values = combine([absent, find_secret_files(written, shape, findings)])
+        extensions = getattr(_validate(values, findings, model, shape), "extensions")  # noqa: B009 - made just now
+        known = {name: getattr(extensions, name) for name in models}
+        others = {keys: value for keys, value in self._values.items() if keys not in written}
+        return LoadedSettings(self.settings.model_copy(update={"extensions": known}), {**others, **values})
 
 
 def load_settings(
@@ -91,50 +106,30 @@ def load_with_origins(
         sources.append(read_variables(file.env_file.variables, file.env_file.locate, findings))
     sources.append(read_variables(environment, partial(Origin, Source.ENVIRONMENT), findings))
     sources.append(flatten(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))))
-    folded = (_fold_tool_names(source) for source in sources)
-    combined = combine(find_secret_files(source, ServerSettings, findings) for source in folded)
-    return LoadedSettings(_validate(combined, findings), combined)
+    folded = ({_fold_tool_name(keys): sourced for keys, sourced in source.items()} for source in sources)
+    combined = combine(find_secret_files(source, SETTINGS, findings) for source in folded)
+    return LoadedSettings(_validate(combined, findings, ServerSettings, SETTINGS), combined)
 
 
-def _fold_tool_names(source: FlatValues) -> FlatValues:
-    """Fold the case of tool names: environment variables have none, and all sources must name the same tool."""
-    folded: FlatValues = {}
-    for keys, sourced in source.items():
-        names = [str(key).casefold() for key in keys[1:2]] if keys[0] == "tools" else keys[1:2]
-        folded[keys[0], *names, *keys[2:]] = sourced
-    return folded
+def _fold_tool_name(keys: Keys) -> Keys:
+    """Fold the case of a tool name: environment variables have none, and all sources must name the same tool."""
+    return (keys[0], str(keys[1]).casefold(), *keys[2:]) if keys[0] == "tools" and len(keys) > 1 else keys
 
 
-def _validate(combined: FlatValues, findings: list[str]) -> ServerSettings:
+def _validate(combined: FlatValues, findings: list[str], model: type[SectionT], shape: Shape) -> SectionT:
     """Validate everything, even if there are findings already, to report all mistakes at once."""
     unread: dict[Keys, str] = {}
     values = nest({keys: _read_secrets(keys, sourced, unread) for keys, sourced in combined.items()})
-    sections: dict[str, Any] = {}
-    mistakes: list[ErrorDetails] = []
-    for name, value in values.items():  # only what is set, because each validator takes time to build
-        kind = _TYPES.get(name)
-        if kind is None:
-            mistakes.append({"type": "extra_forbidden", "loc": (name,), "msg": "", "input": value})
-            continue
-        validate = kind.model_validate if is_model(kind) else TypeAdapter(kind).validate_python
-        try:
-            sections[name] = validate(value)
-        except ValidationError as error:
-            mistakes += [{**mistake, "loc": (name, *mistake["loc"])} for mistake in error.errors(include_url=False)]
-    settings = ServerSettings.model_construct(**sections)
-    try:
-        if not mistakes:
-            settings.check_sections()
-    except ValueError as error:
-        mistakes.append({"type": "value_error", "loc": (), "msg": str(error), "input": None})
     found = [*findings, *unread.values()]
-    if mistakes:
+    try:
+        settings = model.model_validate(values)
+        if not found:
+            return settings
+    except ValidationError as error:
         from axolotl_server.settings.mistakes import describe
 
-        found += describe(mistakes, combined, unread)
-    if found:
-        raise ConfigurationError(*found)
-    return settings
+        found += describe(error.errors(include_url=False), combined, unread, shape)
+    raise ConfigurationError(*found)
 
 
 def _read_secrets(keys: Keys, sourced: SourcedValue, unread: dict[Keys, str]) -> SourcedValue:

@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Collection, Iterable
-from functools import reduce
-from typing import Any, Final
+from typing import Final
 
 from pydantic_core import ErrorDetails
 
 from axolotl_core.features.attributes import similar
 from axolotl_server.settings.origins import FlatValues, Keys, Source, dotted, inside, origin_in, prefixes
-from axolotl_server.settings.server import ServerSettings
-from axolotl_server.settings.settings_shape import below, fields_of, keys_of
+from axolotl_server.settings.settings_shape import SETTINGS, Shape
 
 _MOST_ORIGINS: Final = 4
 _UNKNOWN: Final = "extra_forbidden"
+_NAME: Final = "[key]"
+"""What pydantic adds to the path of a table if its name is wrong."""
 _NO_NUMBER: Final = frozenset({"float_parsing", "float_type", "int_parsing", "int_type"})
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *(ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?|d|days?)")
 _SECONDS_OF: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -65,44 +65,35 @@ _OLD_NAMES: Final = {
 ADVICE: Final = {name: advice for advice, names in _OLD_NAMES.items() for name in names.split()}
 
 
-def describe(mistakes: Iterable[ErrorDetails], combined: FlatValues, reported: Collection[Keys] = ()) -> list[str]:
+def describe(
+    mistakes: Iterable[ErrorDetails], combined: FlatValues, reported: Collection[Keys] = (), shape: Shape = SETTINGS
+) -> list[str]:
     """Write a finding for every mistake, except in settings that are already reported."""
     findings = []
     for mistake in mistakes:
-        keys = _keys(mistake)
+        keys = mistake["loc"]
+        if keys[-1:] == (_NAME,) and mistake["type"] != _UNKNOWN:
+            keys = keys[:-1]
         if keys not in reported:
             place = f"Setting {dotted(keys)}" if keys else "The settings"
             origins = _origins(keys, combined)
-            findings.append(f"{place}{_problem(keys, mistake)}" + (f" ({origins})" if origins else ""))
+            findings.append(f"{place}{_problem(keys, mistake, shape)}" + (f" ({origins})" if origins else ""))
     return findings
 
 
-def _keys(mistake: ErrorDetails) -> Keys:
-    """Find the setting with the mistake, without the parts that validators add to its path."""
-    keys: Keys = ()
-    annotation: Any = ServerSettings
-    *table, last = mistake["loc"] or ("",)
-    for key in table:
-        inner = below(annotation, key)
-        if inner is not None:
-            keys, annotation = (*keys, key), inner
-    is_key = below(annotation, last) is not None or mistake["type"] == _UNKNOWN
-    return (*keys, last) if is_key else keys
-
-
-def _problem(keys: Keys, mistake: ErrorDetails) -> str:
+def _problem(keys: Keys, mistake: ErrorDetails, shape: Shape) -> str:
     kind = mistake["type"]
     if kind == _UNKNOWN:
-        is_file = keys[-1] in keys_of(reduce(below, keys[:-1], ServerSettings))
-        return ": must be the path of a file" if is_file else " is unknown" + _hint(keys)
+        is_file = shape.at(*keys).secret is not None
+        return ": must be the path of a file" if is_file else " is unknown" + _hint(keys, shape)
     if kind in _NO_TABLE:
-        return ": must be a table" + _hint(keys)
+        return ": must be a table" + _hint(keys, shape)
     if kind in _NO_NUMBER and keys and str(keys[-1]).endswith("_seconds"):
         return f": {_how_to_write_seconds(mistake['input'])}"
     if kind == "path_type":  # its message has the name of a class, which differs between versions of Python
         return ": must be a path"
-    name = "the name: " if "[key]" in mistake["loc"] else ""
-    return f": {name}{mistake['msg'].removeprefix('Value error, ')}" + _hint(keys)
+    name = "the name: " if keys != mistake["loc"] else ""
+    return f": {name}{mistake['msg'].removeprefix('Value error, ')}" + _hint(keys, shape)
 
 
 def _how_to_write_seconds(value: object) -> str:
@@ -115,9 +106,9 @@ def _how_to_write_seconds(value: object) -> str:
     return f"must be a number of seconds: write {float(number) * factor:.12g} instead of {value!r}"
 
 
-def _hint(keys: Keys) -> str:
+def _hint(keys: Keys, shape: Shape) -> str:
     """Say what replaces an old key, or suggest the nearest one, if there is none of that name."""
-    fields = fields_of(reduce(below, keys[:-1], ServerSettings))
+    fields = shape.at(*keys[:-1]).fields
     last = str(keys[-1]) if keys else ""
     if not keys or not fields or last in fields:
         return ""
@@ -127,7 +118,7 @@ def _hint(keys: Keys) -> str:
         return f"; {advice}"
     if last.removesuffix("_file") in fields:
         return "; only secrets are read from files"
-    near = similar(last, keys_of(reduce(below, keys[:-1], ServerSettings)))
+    near = similar(last, fields)
     return f"; did you mean {near!r}?" if near else ""
 
 

@@ -20,15 +20,6 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
-_FORMATS: Final = {
-    Source.FLAG: "flag {}",
-    Source.ENVIRONMENT: "environment {}",
-    Source.CONTAINER: "container{}",
-    Source.TOOL: "tool attribute{}",
-    Source.DEFAULT: "default{}",
-}
-
-
 class Origin(msgspec.Struct, frozen=True):
     """A source and the place in it: the flag, the variable, or the file with its line."""
 
@@ -36,9 +27,14 @@ class Origin(msgspec.Struct, frozen=True):
     place: str = ""
 
     def __str__(self) -> str:
-        if self.source is Source.FLAG and not self.place:
-            return "argument"  # code that takes the place of the command line
-        return _FORMATS.get(self.source, "{}").format(self.place).strip()
+        match self.source:
+            case Source.FLAG:  # or code that takes the place of the command line
+                return f"flag {self.place}" if self.place else "argument"
+            case Source.ENVIRONMENT:
+                return f"environment {self.place}"
+            case Source.TOOL:
+                return "tool attribute"
+        return self.place or self.source
 
 
 CONTAINER: Final = Origin(Source.CONTAINER)

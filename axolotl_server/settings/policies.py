@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from axolotl_core.features.feature import Kind
+from axolotl_core.features.feature import Kind, RuledKind
 from axolotl_core.policies.quota import Counted, Dimension, QuotaRule, RateLimit, Window, WindowLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
@@ -122,9 +122,6 @@ class AuditSettings(Section):
         path = None if self.jsonl_path is None else Path(str(self.jsonl_path).replace(WORKER, worker))
         return self.model_copy(update={"jsonl_path": path})
 
-
-RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "skill", "extension"]
-"""The kinds of features that rules can match. Completions belong to the feature they complete."""
 
 _Words: TypeAlias = Annotated[frozenset[str], Field(min_length=1)]
 

@@ -1,19 +1,16 @@
 """Secrets in files: each secret setting has a variant `<name>_file` with a path."""
 
-import json
 import os
 import stat
 import sys
-from contextlib import suppress
-from functools import reduce
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from axolotl_server.settings.origins import FlatValues, dotted
-from axolotl_server.settings.settings_shape import SecretForm, below, fields_of, secret_form
+from axolotl_server.settings.settings_shape import Shape
 
 
 class UnreadableFile(Exception):
@@ -86,35 +83,23 @@ def read_secret(path: str | Path) -> str:
     return secret
 
 
-def find_secret_files(source: FlatValues, model: Any, findings: list[str]) -> FlatValues:
+def find_secret_files(source: FlatValues, shape: Shape, findings: list[str]) -> FlatValues:
     """Replace each `<name>_file` of a source with a SecretFile as `<name>`. Setting both is a finding."""
     found: FlatValues = {}
     for keys, sourced in source.items():
-        *table, last = keys
-        fields = fields_of(reduce(below, table, model))
-        name = str(last).removesuffix("_file")
-        form = secret_form(fields[name].annotation) if last not in fields and name in fields else None
-        if form is None:
+        file = shape.at(*keys)
+        if file.secret is None:
             found[keys] = sourced
             continue
-        files = _files(sourced.value, form)
-        if (*table, name) in source:
-            problem = f"{name} is set too; set only one of them"
+        is_list = file.items is not None
+        paths = sourced.value if is_list and isinstance(sourced.value, list | tuple) else [sourced.value]
+        key = (*keys[:-1], file.secret)
+        if key in source:
+            problem = f"{file.secret} is set too; set only one of them"
             findings.append(f"Setting {dotted(sourced.written)}: {problem} ({sourced.origin})")
-        elif files is None:
-            found[keys] = sourced  # not a path: an error like an unknown setting
+        elif paths and all(isinstance(path, str | PathLike) and fspath(path) for path in paths):
+            files = [SecretFile(fspath(path)) for path in paths]
+            found[key] = msgspec.structs.replace(sourced, value=files if is_list else files[0])
         else:
-            found[*table, name] = msgspec.structs.replace(sourced, value=files)
+            found[keys] = sourced  # not a path: an error like an unknown setting
     return found
-
-
-def _files(value: Any, form: SecretForm) -> SecretFile | list[SecretFile] | None:
-    """Read one path or several, which a variable has as JSON; None if these are no paths."""
-    if form == "many" and isinstance(value, str) and value.startswith("["):
-        with suppress(ValueError):
-            value = json.loads(value)
-    paths = value if form == "many" and isinstance(value, list | tuple) else [value]
-    if not paths or not all(isinstance(path, str | PathLike) and fspath(path) for path in paths):
-        return None
-    files = [SecretFile(fspath(path)) for path in paths]
-    return files[0] if form == "one" else files

@@ -11,9 +11,5 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-LOWER_CASE: Final = BeforeValidator(_lower)
+LOWER_CASE: Final = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 """Accepts a word in any case."""

@@ -1,6 +1,6 @@
 """All settings of a server, and the sections about the server itself."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -152,14 +152,13 @@ class ServerSettings(Section):
     log: LogSettings = Field(default_factory=LogSettings.model_construct)
     telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings.model_construct)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings.model_construct)
+    extensions: dict[str, Any] = Field(default_factory=dict)
+    """The sections of extensions of your own, each by the name that the extension gives it."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], LOWER_CASE] = "info"
     """The lowest level that is logged."""
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        return self.check_sections()
-
-    def check_sections(self) -> Self:
+    def _check_sections(self) -> Self:
         """Refuse values that are valid in their sections, but not together."""
         messages = None if self.http.sse_path is None else f"{self.http.sse_path.rstrip('/')}/messages"
         used = (self.http.path, self.http.sse_path, messages)

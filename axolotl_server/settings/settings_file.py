@@ -12,7 +12,7 @@ from axolotl_server.settings.environment import EnvFile
 from axolotl_server.settings.origins import FlatValues, Keys, Origin, SecretValues, Source, file_name, flatten
 from axolotl_server.settings.secret_files import is_trusted
 
-_PROJECT_TABLE = ("tool", "axolotl")
+_PROJECT_TABLE: Final = ("tool", "axolotl")
 _OWN_KEYS: Final = ("target", "toolset")
 _PROFILES: Final = "profile"
 
@@ -96,11 +96,11 @@ def find_file(directory: Path) -> FileSettings:
     root. Raises a ConfigurationError if the file is not valid.
     """
     for place in (directory, *directory.parents):
-        is_trusted = _is_own if place != directory else Path.is_file
-        own, project = place / "axolotl.toml", place / "pyproject.toml"
-        found = _split(own, _read(own)) if is_trusted(own) else _in_project(project) if is_trusted(project) else None
-        if found is not None:
-            return found
+        for path in (place / "axolotl.toml", place / "pyproject.toml"):
+            if path.is_file() and (place == directory or is_trusted(path.stat())):
+                found = _read(path)
+                if found is not None:
+                    return found
     return FileSettings()
 
 
@@ -109,36 +109,26 @@ def read_settings_file(path: Path) -> FileSettings:
 
     In a `pyproject.toml`, the settings are in `[tool.axolotl]`.
     """
-    if path.name == "pyproject.toml":
-        return _in_project(path) or FileSettings(path, table=_PROJECT_TABLE)
-    return _split(path, _read(path))
+    return _read(path) or FileSettings(path, table=_PROJECT_TABLE)
 
 
-def _is_own(path: Path) -> bool:
-    """Whether this is a file of this user or root."""
-    return path.is_file() and is_trusted(path.stat())
-
-
-def _in_project(path: Path) -> FileSettings | None:
-    tools = _read(path).get("tool")
-    table = tools.get("axolotl") if isinstance(tools, dict) else None
-    if table is not None and not isinstance(table, dict):
-        raise ConfigurationError(f"{path}: tool.axolotl must be a table")
-    return None if table is None else _split(path, table, _PROJECT_TABLE)
-
-
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> FileSettings | None:
+    """Read a settings file; None if it is that of a project without settings."""
     import tomllib  # many servers have no such file
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _split(path: Path, table: dict[str, Any], place: tuple[str, ...] = ()) -> FileSettings:
+    place = _PROJECT_TABLE if path.name == "pyproject.toml" else ()
+    for key in place:
+        table = table.get(key) if isinstance(table, dict) else None
+    if table is None:
+        return None
+    if not isinstance(table, dict):
+        raise ConfigurationError(f"{path}: tool.axolotl must be a table")
     return msgspec.structs.replace(split_settings(table, str(path)), path=path, table=place)
 
 

@@ -96,21 +96,13 @@ class HttpSettings(Section):
     """How long running calls have to finish after that, before they are stopped."""
 
     @model_validator(mode="after")
-    def _check_paths(self) -> Self:
+    def _check(self) -> Self:
         if self.sse_path is not None and self.path in (self.sse_path, f"{self.sse_path.rstrip('/')}/messages"):
             raise ValueError("sse_path must differ from path")
         if self.sse_path is not None and self.workers > 1:
             raise ValueError("sse_path needs workers = 1, because the same process must serve both of its endpoints")
-        return self
-
-    @model_validator(mode="after")
-    def _check_hosts(self) -> Self:
         if "*" in self.allowed_hosts and not self.allow_any_host:
             raise ValueError("allowed_hosts contains *, which accepts every Host header: set allow_any_host = true too")
-        return self
-
-    @model_validator(mode="after")
-    def _check_tls(self) -> Self:
         others = [name for name in ("tls_key", "tls_key_password", "tls_client_ca") if getattr(self, name) is not None]
         if others and self.tls_certificate is None:
             raise ValueError(f"{others[0]} needs tls_certificate")

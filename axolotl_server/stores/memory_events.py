@@ -38,12 +38,10 @@ class _SessionLog:
 
     def after(self, stream: str, number: int) -> list[StoredEvent] | None:
         own = {kept: message for kept, (owner, message) in self.events.items() if owner == stream}
-        if not own or not (number in own or self._was_dropped(number)):
+        was_dropped = 0 < number < next(iter(self.events), 0)
+        if not own or not (number in own or was_dropped):
             return None
         return [StoredEvent(str(kept), message) for kept, message in own.items() if kept > number]
-
-    def _was_dropped(self, number: int) -> bool:
-        return 0 < number < next(iter(self.events), 0)
 
 
 class MemoryEventStore(IEventStore):

@@ -57,7 +57,7 @@ class RedisClient:
         """Register a Lua script, which Redis runs atomically; it is uploaded once."""
         return self.commands.register_script(text)
 
-    async def within(self, seconds: float, reply: Awaitable[Any], error: type[AxolotlError]) -> Any:
+    async def within(self, seconds: float, error: type[AxolotlError], reply: Awaitable[Any]) -> Any:
         """Wait for a reply; raises the error, without any secret in its text, if Redis fails or takes too long."""
         try:
             async with asyncio.timeout(seconds):

@@ -1,6 +1,7 @@
 """Event store in Redis, with which any process can resume a stream."""
 
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from redis.commands.core import AsyncScript
@@ -85,7 +86,7 @@ class RedisEventStore(IEventStore):
     ) -> None:
         self._redis = redis
         self._prefix = f"{redis.prefix}session:"
-        self._timeout_seconds = timeout_seconds
+        self._within = partial(redis.within, timeout_seconds, SessionStoreError)
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._idle_milliseconds = max(1, round(idle_seconds * 1000))
@@ -109,15 +110,12 @@ class RedisEventStore(IEventStore):
 
     async def forget(self, session: str, stream: str | None = None) -> None:
         if stream is None:
-            await self._within_timeout(self._redis.commands.delete(*self._keys(session)))
+            await self._within(self._redis.commands.delete(*self._keys(session)))
         else:
             await self._run(self._forget, session, stream)
 
     def _run(self, script: AsyncScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
-        return self._within_timeout(script(keys=self._keys(session), args=arguments))
-
-    def _within_timeout(self, reply: Awaitable[Any]) -> Awaitable[Any]:
-        return self._redis.within(self._timeout_seconds, reply, SessionStoreError)
+        return self._within(script(keys=self._keys(session), args=arguments))
 
     def _keys(self, session: str) -> list[str]:
         name = f"{self._prefix}{session}"

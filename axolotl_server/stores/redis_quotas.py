@@ -1,9 +1,10 @@
 """Quota store in Redis, with counts that all replicas of a server share."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from axolotl_core.policies.quota import BucketCharge, Charge, Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
+from axolotl_core.policies.quota import BucketCharge, Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
 from axolotl_server.stores.redis_client import RedisClient
 
 _TAKE: Final = """\
@@ -98,22 +99,18 @@ class RedisQuotaStore(IQuotaStore):
         self, redis: RedisClient, *, timeout_seconds: float = 0.25, clock: Callable[[], int] | None = None
     ) -> None:
         """Use a client; `clock` returns nanoseconds since 1970 and replaces the clock of Redis."""
-        self._redis = redis
         self._prefix = f"{redis.prefix}quota:"
-        self._timeout_seconds = timeout_seconds
+        self._within = partial(redis.within, timeout_seconds, QuotaStoreError)
         self._clock = clock
         self._take = redis.script(_TAKE)
 
     async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
         now = "" if self._clock is None else self._clock() // 1000
         keys = [self._prefix + key for key, _ in claims]
-        numbers = [number for _, charge in claims for number in _numbers(charge)]
+        numbers: list[str | int] = []
+        for _, charge in claims:
+            step = ("bucket", charge.leak) if isinstance(charge, BucketCharge) else ("window", charge.length)
+            numbers += [step[0], charge.cost, charge.capacity, step[1]]
         reply = self._take(keys=keys, args=[now, *numbers])
-        refused, microseconds = await self._redis.within(self._timeout_seconds, reply, QuotaStoreError)
+        refused, microseconds = await self._within(reply)
         return QuotaRefusal(claims[refused - 1][1].rule, int(microseconds)) if refused else None
-
-
-def _numbers(charge: Charge) -> tuple[str, int, int, int]:
-    if isinstance(charge, BucketCharge):
-        return "bucket", charge.cost, charge.capacity, charge.leak
-    return "window", charge.cost, charge.capacity, charge.length

@@ -1,6 +1,7 @@
 """Result store in Redis, which keeps replicas of a server from doing the same work twice."""
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any, Final
 
 from redis.commands.core import AsyncScript
@@ -33,7 +34,7 @@ class RedisResultStore(IResultStore):
     def __init__(self, redis: RedisClient, *, claim_seconds: float = 10.0, timeout_seconds: float = 1.0) -> None:
         self._redis = redis
         self._prefix = f"{redis.prefix}result:"
-        self._timeout_seconds = timeout_seconds
+        self._within = partial(redis.within, timeout_seconds, ResultStoreError)
         self._claim_milliseconds = max(1, round(claim_seconds * 1000))
         self.renew_seconds = claim_seconds / 3
         self._renew, self._keep, self._release = map(redis.script, (_RENEW, _KEEP, _RELEASE))
@@ -41,9 +42,9 @@ class RedisResultStore(IResultStore):
     async def claim(self, key: str, holder: str) -> ClaimResult:
         name, claim, commands = self._prefix + key, _CLAIM + holder.encode(), self._redis.commands
         while True:
-            if await self._within_timeout(commands.set(name, claim, nx=True, px=self._claim_milliseconds)):
+            if await self._within(commands.set(name, claim, nx=True, px=self._claim_milliseconds)):
                 return "mine"
-            found: bytes | None = await self._within_timeout(commands.get(name))
+            found: bytes | None = await self._within(commands.get(name))
             if found == claim:  # the first reply got lost
                 return "mine"
             if found is not None:
@@ -60,7 +61,4 @@ class RedisResultStore(IResultStore):
 
     def _run(self, script: AsyncScript, key: str, holder: str, *arguments: bytes | int) -> Awaitable[Any]:
         claim = _CLAIM + holder.encode()
-        return self._within_timeout(script(keys=[self._prefix + key], args=[claim, *arguments]))
-
-    def _within_timeout(self, reply: Awaitable[Any]) -> Awaitable[Any]:
-        return self._redis.within(self._timeout_seconds, reply, ResultStoreError)
+        return self._within(script(keys=[self._prefix + key], args=[claim, *arguments]))

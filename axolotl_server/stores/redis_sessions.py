@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -178,6 +179,7 @@ class RedisSessionStore(ISessionStore):
         self._maximum_per_principal = maximum_per_principal
         self._prefix = f"{redis.prefix}session:"
         self._timeout_seconds = timeout_seconds
+        self._within = partial(redis.within, timeout_seconds, SessionStoreError)
         self._maximum = maximum
         self._idle_milliseconds = max(1, round(idle_seconds * 1000))
         self._process = secrets.token_hex(_SENDER_BYTES // 2)
@@ -240,7 +242,9 @@ class RedisSessionStore(ISessionStore):
 
     async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
         for pause in (*(_PAUSES_SECONDS if wait else ()), None):
-            received, missed = await self._publish(session, message, "last" if pause is None else "again")
+            attempt = "last" if pause is None else "again"
+            arguments: list[str | bytes] = [self._process, self._channels, self._process.encode() + message, attempt]
+            received, missed = await self._within(self._send(keys=[self._key(session)], args=arguments))
             if pause is None or not missed:
                 break
             await asyncio.sleep(pause)
@@ -248,15 +252,10 @@ class RedisSessionStore(ISessionStore):
 
     async def broadcast(self, message: bytes) -> None:
         channel = f"{self._prefix}all"
-        await self._within_timeout(self._redis.commands.publish(channel, self._process.encode() + message))
+        await self._within(self._redis.commands.publish(channel, self._process.encode() + message))
 
     async def close(self) -> None:
         await self._subscription.close()
-
-    async def _publish(self, session: str, message: bytes, attempt: str) -> tuple[int, int]:
-        arguments: list[str | bytes] = [self._process, self._channels, self._process.encode() + message, attempt]
-        received, missed = await self._within_timeout(self._send(keys=[self._key(session)], args=arguments))
-        return received, missed
 
     async def _subscribed(self) -> None:
         """Make sure that messages about a session will be received here."""
@@ -268,10 +267,7 @@ class RedisSessionStore(ISessionStore):
 
     def _run(self, script: AsyncScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
         keys = [self._key(session), f"{self._prefix}alive"]
-        return self._within_timeout(script(keys=keys, args=[self._idle_milliseconds, *arguments]))
-
-    def _within_timeout(self, reply: Awaitable[Any]) -> Awaitable[Any]:
-        return self._redis.within(self._timeout_seconds, reply, SessionStoreError)
+        return self._within(script(keys=keys, args=[self._idle_milliseconds, *arguments]))
 
     def _key(self, session: str) -> str:
         return f"{self._prefix}{hide_session_id(session)}"

@@ -5,12 +5,12 @@ from typing import Any
 from dependency_injector import containers, providers
 
 from axolotl_core import Context, ToolError
-from axolotl_core.extension import ExtensionMethod, IExtension
 from axolotl_server import RemoteError, connect
+from axolotl_server.extension import Extension, ExtensionMethod
 
 
 # region extension
-class Receipts(IExtension):
+class Receipts(Extension):
     """Adds a method to the protocol."""
 
     identifier = "com.example/receipts"

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from axolotl_cli.app import app
-from axolotl_server.settings.server import ServerSettings
-from axolotl_server.settings.settings_shape import fields_of, is_table
+from axolotl_server.settings.settings_shape import SETTINGS, Shape
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PUBLIC: Final = ROOT / "tests" / "api" / "public.txt"
@@ -119,14 +118,14 @@ def _lines_of_command(path: str, command: Any) -> Iterator[str]:
 
 
 def _settings() -> Iterator[str]:
-    yield from _lines_of_settings("", ServerSettings)
+    yield from _lines_of_settings("", SETTINGS)
 
 
-def _lines_of_settings(prefix: str, model: Any) -> Iterator[str]:
-    for name, field in fields_of(model).items():
-        yield f"setting {prefix}{name}"
-        if is_table(field.annotation):
-            yield from _lines_of_settings(f"{prefix}{name}.", field.annotation)
+def _lines_of_settings(prefix: str, shape: Shape) -> Iterator[str]:
+    for name, inner in shape.fields.items():
+        if inner.secret is None:
+            yield f"setting {prefix}{name}"
+            yield from _lines_of_settings(f"{prefix}{name}.", inner)
 
 
 def _reasons() -> Iterator[str]:

@@ -10,7 +10,7 @@ from tests.browser.chromium import Browser, Page
 from tests.browser.sample import HOSTILE, Container, contents, greet, wait
 from tests.browser.sample import page as handbook_page
 from tests.browser.steps import WEAKEST_CONTRAST, choose, open_console, outcome, structured
-from tests.support.servers.console_server import serving_console
+from tests.support.servers.console_server import console_of, serving_console
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -310,8 +310,7 @@ async def test_a_restart(browser: Browser) -> None:
         await page.until("document.querySelectorAll('.entry').length >= 13")
         await choose(page, "greet")
         await page.write("half a na")
-        assert before.host.assembly.console is not None
-        before.host.assembly.console.set_problem("SyntaxError: invalid syntax")
+        console_of(before.host).set_problem("SyntaxError: invalid syntax")
         await page.until("document.querySelector('#problem')?.innerText.includes('invalid syntax')")
         await page.evaluate("document.querySelector('#search').value = ''")
         await page.evaluate("document.querySelector('#search').dispatchEvent(new Event('input'))")

@@ -5,7 +5,7 @@ import re
 import pytest
 from typer.main import get_command
 
-from axolotl_cli.app import app
+from axolotl_cli.app import _SUMMARIES, app
 from tests.cli.conftest import CommandLine
 
 COMMANDS = list(get_command(app).commands)  # type: ignore[attr-defined]
@@ -41,3 +41,11 @@ def test_help_of_a_narrow_terminal(cli: CommandLine, command: str, monkeypatch: 
     assert not [line for line in lines if "…" in line]
     broken = re.compile(r"<[^>]*( {2}|│$)")
     assert not [line for line in lines if broken.search(line.replace(">=", "").replace("<=", ""))]
+
+
+def test_the_list_of_commands(cli: CommandLine) -> None:
+    """The help of all commands has the first line of each, without importing them."""
+    own = {name: (command.help or "").split("\n\n")[0] for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
+    assert own == _SUMMARIES
+    shown = " ".join(cli("-h").stdout.replace("│", " ").split())
+    assert all(f"{name} {text}" in shown for name, text in _SUMMARIES.items())

@@ -74,7 +74,7 @@ def test_forms(cli: CommandLine, target: str) -> None:
             "fails_later:make failed when it was called (fails_later.py:2): KeyError",
             id="factory-fails",
         ),
-        pytest.param("unnamed", "unnamed does not name a container", id="no-container"),
+        pytest.param("unnamed", "unnamed has no container, and defines no tool", id="no-container"),
     ],
 )
 def test_wrong_targets(cli: CommandLine, target: str, finding: str) -> None:

@@ -12,9 +12,9 @@ import httpx2
 import pytest
 
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server.access.api_keys import hash_key
 from axolotl_server.execution.closing import CLOSE_SECONDS
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from tests.deploy.files import DEPLOY, compose, compose_variables, resource
 from tests.deploy.test_deployment_files import MARGIN_SECONDS, STATE_KEY, check_command, seconds
 from tests.support.peers.wire import META, message, mirrored

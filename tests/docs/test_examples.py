@@ -16,6 +16,7 @@ import pytest
 from axolotl_core import ConfigurationError
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
+from axolotl_server.hosting.container_loading import load_container
 from tests.support.docs.pages import EXAMPLES
 from tests.support.docs.running import RunningServer
 
@@ -44,6 +45,12 @@ async def test_greeter() -> None:
     """The first server greets, and its tool name is case-insensitive."""
     async with connect(load("greeter").Container()) as client:
         assert (await client.call("GREET", {"name": "Ada"})).text == "Hello, Ada!"
+
+
+async def test_hello() -> None:
+    """The first tool needs no container."""
+    async with connect(load_container(str(EXAMPLES / "hello.py"))) as client:
+        assert (await client.call("greet", {"name": "Ada"})).text == "Hello, Ada!"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from axolotl_server import ServerHost
-from axolotl_server.health import make_health
+from axolotl_server.health import Health
 from tests.support.peers.wire import call, connection
 from tests.support.servers.serving import until
 
@@ -19,7 +19,7 @@ async def test_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     container: Any = importlib.import_module("healthy").Container()
     monkeypatch.setattr("axolotl_server.health._CACHE_SECONDS", 0)
     async with ServerHost(container) as host:
-        health, database = make_health(host), container.database()
+        health, database = Health(host), container.database()
         database.loaded = False
         assert (await health.startup()).state == "failed"
         assert (await health.readiness()).state == "failed"
@@ -28,7 +28,7 @@ async def test_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
         for lag, state in ((10.0, "degraded"), (100.0, "failed"), (0.0, "ok")):
             database.lag_seconds = lag
             assert (await health.readiness()).state == state
-        assert health.liveness().state == "ok"
+        assert (await health.liveness()).state == "ok"
 
 
 async def test_own_transport(monkeypatch: pytest.MonkeyPatch) -> None:

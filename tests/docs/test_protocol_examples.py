@@ -3,6 +3,7 @@
 import importlib
 import json
 import logging
+import tomllib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from axolotl_core.questions.sampling import Sample, ToolUse
 from axolotl_server import RemoteError, connect
 from axolotl_server.client.replies import ACCEPT, CANCEL, Answer, Question
 from tests.support.docs.pages import EXAMPLES, blocks
+from tests.support.servers.probed_server import probed
+from tests.support.servers.serving import until
 
 
 def load(name: str) -> Any:
@@ -273,6 +276,24 @@ def test_tariffs() -> None:
 def test_receipts() -> None:
     """An extension is declared, and its method answers clients that support it."""
     assert is_played("receipts")
+
+
+def test_rates() -> None:
+    """An extension has a method, a layer, a service and a section of the settings."""
+    assert is_played("rates")
+
+
+async def test_the_health_of_rates() -> None:
+    """Its health check is one of the server's, and its service ends with the server."""
+    rates = load("rates").Rates()
+    settings = tomllib.loads((EXAMPLES / "rates.toml").read_text(encoding="utf-8"))
+    async with probed(extensions=(rates,), settings=settings) as server:
+        await until(lambda: bool(rates.known))
+        assert (await server.checks())["rates"] == "ok"
+        rates.known = {}
+        assert (await server.checks())["rates"] == "degraded"
+        assert not rates.refreshing.done()
+    assert rates.refreshing.cancelled()
 
 
 def test_clock_app() -> None:

@@ -1,17 +1,12 @@
-"""The 403 and 421 responses on the page about reverse proxies; `python -m tests.docs` updates the table."""
+"""The 403 and 421 responses on the page about reverse proxies."""
 
 import inspect
 
 from axolotl_server.extensions.console import routes as admission
-from tests.support.docs.pages import read_page, region_of
-from tests.support.docs.refusals import refusal_messages, refusals_table
+from tests.support.docs.pages import read_page
+from tests.support.docs.refusals import refusal_messages
 
 PAGE = "docs/operate/behind-a-proxy.md"
-
-
-async def test_refusals() -> None:
-    """The table shows which Host and Origin the server accepts."""
-    assert region_of(read_page(PAGE), "refusals") == await refusals_table()
 
 
 async def test_messages() -> None:

@@ -62,7 +62,7 @@ class Races(RuleBasedStateMachine):
         self.puppet = Puppet()
         self.host = ServerHost(container_of(self.puppet), flags=SETTINGS)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("axolotl_server.calls.feature_method.GRACE_SECONDS", 0)
+            patch.setattr("axolotl_server.calls.running_call.GRACE_SECONDS", 0)
             self.run(self.host.start())
         self.transport = self.run(self._open())
         self.decided: dict[int, CancelReason] = {}

@@ -11,8 +11,7 @@ import psutil
 from dependency_injector import containers, providers
 
 from axolotl_core import Context, ToolError, tool
-from axolotl_core.layers import Call
-from axolotl_server.calls.feature_method import FeatureMethod
+from axolotl_server.calls.running_call import RunningCall
 from tests.support.tools import echo
 
 DEADLINE = 0.3
@@ -53,9 +52,8 @@ async def hold_again() -> None:
 @tool
 async def census(context: Context) -> dict[str, int]:
     """Count everything that runs, except this call."""
-    assert isinstance(context, Call)
-    assert isinstance(context.overseer, FeatureMethod)
-    inflight = context.overseer._inflight
+    assert isinstance(context, RunningCall)
+    inflight = context.calls
     return {
         "inflight": len(inflight) - 1,
         "zombies": len(inflight.zombies),

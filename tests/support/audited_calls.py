@@ -11,7 +11,7 @@ from axolotl_core.features.spec import Limits, ToolSpec
 from axolotl_core.layers import Call, Layer, fold, run_in_place
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_server.audit.assembly import Audit, make_audit
+from axolotl_server.audit.audit import Audit, make_audit
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.jsonl_store import JsonlStore
 from axolotl_server.layers.deadline import DeadlineTable, validation

@@ -11,6 +11,7 @@ from axolotl_core.layers import Call
 from axolotl_core.policies.tool_rules import Idempotency, IResultStore
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.execution.outage_log import OutageLog
+from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.support.peers.layer_calls import HandCall, spec_of
@@ -66,7 +67,7 @@ class Till:
         self.tool = tool or Pay()
         self.store = MemoryResultStore(1000, 1_000_000, lambda: self.now) if store is None else store
         self.spec = spec_of(self.tool)
-        self.layer = IdempotencyLayer(self.store, self.finalised.append, outage_log(), **options)
+        self.layer = IdempotencyLayer(self.store, self.finalised.append, outage_log(), DeadlineTable(), **options)
         self.invoke = self.layer.wrap(self.spec, lambda call: self.tool.execute(call.arguments, call))
 
     def begin(self, key: str | None = "k", amount: int = 0, principal: Principal = ANONYMOUS, **more: Any) -> HandCall:

@@ -7,13 +7,13 @@ from dependency_injector import containers, providers
 
 from axolotl_core import Context, ITool, NoArguments, ResourceNotFound, ToolError, resource, tool
 from axolotl_core.content import AppLink, TextResource
-from axolotl_core.extension import Extension, IExtension
+from axolotl_server.extension import Extension
 
 RECEIPTS = "com.example/receipts"
 APPS = "io.modelcontextprotocol/ui"
 
 
-class Receipts(IExtension):
+class Receipts(Extension):
     identifier = RECEIPTS
     settings = {"currency": "EUR"}  # noqa: RUF012
 

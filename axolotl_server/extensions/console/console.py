@@ -2,18 +2,25 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
+from axolotl_server.extension import Extension
 from axolotl_server.extensions.console.journal import CallObserver, CallRecord, Journal
 from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.http.event_stream import EventStream
-from axolotl_server.settings.server import ServerSettings
+from axolotl_server.protocol.connection import IObserver
 from axolotl_server.urls import is_loopback
+
+if TYPE_CHECKING:
+    from axolotl_server.hosting.assembly import ServerAssembly
+    from axolotl_server.http.asgi import IAuthenticator, Route
+    from axolotl_server.sessions.sessions import Sessions
 
 Activity: TypeAlias = Callable[[], Mapping[str, Any]]
 """Describes what runs now."""
@@ -88,18 +95,48 @@ _MAX_PAGES: Final = 16
 _MAX_RUNNING_SHOWN: Final = 200
 
 
-class Console:
+class Console(Extension):
     """Notices every request of a server and sends it to the open pages."""
 
-    def __init__(self, *, show_arguments: bool, token: str | None = None) -> None:
-        self.token: Final = token or secrets.token_urlsafe(16)
-        """Sent by the page with every request for data; the link that the server prints contains it."""
+    identifier = "axolotl/console"
+    token: str
+    """Sent by the page with every request for data; the link that the server prints contains it."""
+    journal: Journal
+    instance_id: str
+    """Tells a page that reconnects whether it reaches the same process."""
+    _server: "ServerAssembly"
+    _observer: CallObserver
+    _problem: str | None = None
+    _feeds: set[Feed]
+
+    def attach(self, server: "ServerAssembly", section: Any) -> None:
+        """Begin a journal; raises ConfigurationError if others could reach the page, or if its path is in use."""
+        http, settings = server.settings.http, server.settings.console
+        if not is_loopback(http.host):
+            raise ConfigurationError(
+                f"console.enabled is for this machine only, but http.host is {http.host!r}: "
+                "disable the console, or listen on 127.0.0.1"
+            )
+        if any(f"{path}/".startswith(f"{CONSOLE_PATH}/") for path in (http.path, http.sse_path) if path is not None):
+            raise ConfigurationError(
+                f"The console uses the path {CONSOLE_PATH}: choose other paths for http.path and http.sse_path"
+            )
+        given = None if settings.token is None else settings.token.get_secret_value()
+        self._server, self._feeds = server, set()
+        self.token, self.instance_id = given or secrets.token_urlsafe(16), secrets.token_hex(4)
         self.journal = Journal(RECENT_CALLS)
-        self.observer = CallObserver(self.journal, show_arguments=show_arguments)
-        self.instance_id: Final = secrets.token_hex(4)
-        """Tells a page that reconnects whether it reaches the same process."""
-        self._problem: str | None = None
-        self._feeds: set[Feed] = set()
+        self._observer = CallObserver(self.journal, show_arguments=settings.show_arguments)
+
+    def capabilities(self, revision: Revision) -> Mapping[str, Any]:
+        return {}  # it is none of a client's business
+
+    def observers(self) -> Iterable[IObserver]:
+        return (self._observer,)
+
+    def routes(self, gate: "IAuthenticator | None", sessions: "Callable[[], Sessions]") -> "Mapping[str, Route]":
+        from axolotl_server.extensions.console.routes import ConsoleRoutes  # only HTTP servers have a page
+
+        return ConsoleRoutes(self._server, self, gate, sessions).by_path()
 
     def link(self, url: str) -> str:
         """Return the link to the page of a server with this URL; browsers do not send the part after `#`."""
@@ -143,22 +180,3 @@ class Console:
         )
         feed.check_later()
         return self.journal.listen(feed.add)
-
-
-def make_console(settings: ServerSettings) -> Console:
-    """Make the console; raises ConfigurationError if other machines could reach it, or if its path is in use."""
-    http = settings.http
-    if not is_loopback(http.host):
-        raise ConfigurationError(
-            f"console.enabled is for this machine only, but http.host is {http.host!r}: "
-            "disable the console, or listen on 127.0.0.1"
-        )
-    if any(f"{path}/".startswith(f"{CONSOLE_PATH}/") for path in (http.path, http.sse_path) if path is not None):
-        raise ConfigurationError(
-            f"The console uses the path {CONSOLE_PATH}: choose other paths for http.path and http.sse_path"
-        )
-    token = settings.console.token
-    return Console(
-        show_arguments=settings.console.show_arguments,
-        token=None if token is None else token.get_secret_value(),
-    )

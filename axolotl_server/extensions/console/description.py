@@ -20,26 +20,26 @@ from axolotl_core.protocol.identity import Implementation, Principal
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.schema import JsonSchema
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server.access.quotas import quota_rules
 from axolotl_server.calls.binding import Binding
-from axolotl_server.host import ServerHost
+from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import import_path
 from axolotl_server.layers.call_ending import ObserverLayer
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from axolotl_server.sessions.session import Session
 
 _DISTRIBUTION: Final = "axolotl-mcp"
 _MAX_SESSIONS: Final = 50
 
 
-def describe_server(host: ServerHost) -> dict[str, Any]:
+def describe_server(server: ServerAssembly) -> dict[str, Any]:
     """Describe the server, its limits and its features."""
-    settings = host.settings
+    settings = server.settings
     rules = quota_rules(settings.quotas)
     return {
         "server": {"name": settings.server.name, "title": settings.server.title, "version": settings.server.version},
         "documentation": _documentation(),
-        "target": None if host.target is None else {"name": host.target, **import_path(host.target)._asdict()},
+        "target": None if server.target is None else {"name": server.target, **import_path(server.target)._asdict()},
         "protocol": {
             "endpoint": settings.http.path,
             "version": LATEST_STATELESS_REVISION.name,
@@ -48,7 +48,7 @@ def describe_server(host: ServerHost) -> dict[str, Any]:
             "client_key": CLIENT_INFO_KEY,
             "log_level_key": LOG_LEVEL_KEY,
             "tasks_extension": TASKS_EXTENSION,
-            "offers": sorted(host.roles.offers),
+            "offers": sorted(server.roles.offers),
         },
         "limits": {
             "max_inflight": settings.limits.max_inflight,
@@ -57,9 +57,9 @@ def describe_server(host: ServerHost) -> dict[str, Any]:
             "threads": settings.limits.threads,
             "drain_seconds": settings.http.drain_seconds,
         },
-        "tools": dict(_features(host.assembly.tools.bindings(), rules)),
-        "prompts": dict(_features(host.assembly.prompts.bindings(), rules)),
-        "resources": dict(_features([*host.assembly.resources.bindings(), *host.assembly.templates.bindings()], rules)),
+        "tools": dict(_features(server.tools.bindings(), rules)),
+        "prompts": dict(_features(server.prompts.bindings(), rules)),
+        "resources": dict(_features([*server.resources.bindings(), *server.templates.bindings()], rules)),
     }
 
 
@@ -73,9 +73,9 @@ def describe_principal(principal: Principal) -> dict[str, Any]:
     }
 
 
-def describe_activity(host: ServerHost, sessions: Sequence[Session]) -> dict[str, Any]:
+def describe_activity(server: ServerAssembly, sessions: Sequence[Session]) -> dict[str, Any]:
     """Describe what runs now, and the sessions that were used last."""
-    inflight = host.handler.inflight
+    inflight = server.inflight
     return {
         "running": len(inflight),
         "zombies": len(inflight.zombies),

@@ -1,7 +1,7 @@
 """The routes at `/console`: the page with its files, its data and its events."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
+from axolotl_server.extension import Panel, PanelAction
 from axolotl_server.extensions.console.console import CONSOLE_PATH, Console, Feed
 from axolotl_server.extensions.console.description import describe_activity, describe_principal, describe_server
-from axolotl_server.extensions.console.task_list import TaskList
-from axolotl_server.host import ServerHost
+from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.http.asgi import (
     HttpRefusal,
     IAuthenticator,
@@ -120,16 +120,19 @@ _PAGE = "console.html"
 class ConsoleRoutes:
     """Serves the page; its data needs the same authentication as the endpoint."""
 
-    def __init__(self, host: ServerHost, console: Console, gate: IAuthenticator | None) -> None:
-        self._host = host
+    def __init__(
+        self,
+        server: ServerAssembly,
+        console: Console,
+        gate: IAuthenticator | None,
+        sessions: Callable[[], Sessions],
+    ) -> None:
+        self._server = server
+        self._sessions = sessions
         self._console = console
         self._gate = gate
-        self._keep_alive = KeepAlive(host.settings.http.keep_alive_seconds)
-        self._tasks = TaskList(
-            host.assembly.tasks.engine, None if host.assembly.audit is None else host.assembly.audit.decisions
-        )
-        self.sessions: Sessions | None = None
-        """The sessions of the application, once there is one."""
+        self._keep_alive = KeepAlive(server.settings.http.keep_alive_seconds)
+        self._panels = {one.name: one for extension in server.extensions for one in extension.panels()}
 
     def by_path(self) -> dict[str, Route]:
         """Return the routes by path."""
@@ -140,50 +143,57 @@ class ConsoleRoutes:
             **{f"{CONSOLE_PATH}/{name}": partial(_serve_asset, asset) for name, asset in assets.items()},
             f"{CONSOLE_PATH}/state": self._serve_state,
             f"{CONSOLE_PATH}/events": self._serve_events,
-            f"{CONSOLE_PATH}/tasks": self._serve_tasks,
+            **{f"{CONSOLE_PATH}/{name}": partial(self._serve_panel, one) for name, one in self._panels.items()},
         }
         routes = {path: Route(_local_only(serve)) for path, serve in served.items()}
-        routes[f"{CONSOLE_PATH}/tasks/cancel"] = Route(_local_only(self._cancel_task, method="POST"))
+        for panel in self._panels.values():
+            for name, act in panel.actions.items():
+                serve = _local_only(partial(self._serve_action, act), method="POST")
+                routes[f"{CONSOLE_PATH}/{panel.name}/{name}"] = Route(serve)
         return routes
 
     async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         principal = await self._admit(headers)
         state = {
-            **describe_server(self._host),
+            **describe_server(self._server),
             "instance_id": self._console.instance_id,
+            "panels": list(self._panels),
             "principal": describe_principal(principal),
         }
         await send_json(send, 200, encode(state), list(PAGE_HEADERS))
 
     async def _serve_events(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         await self._admit(headers)
-        assert self.sessions is not None
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
         feed = Feed(stream, loop, self._activity)
-        with self.sessions.other_connection(stream.abandon), self._console.subscribed(feed):
+        with self._sessions().other_connection(stream.abandon), self._console.subscribed(feed):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
                 await stream.run()
             finally:
                 watcher.cancel()
 
-    async def _serve_tasks(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _serve_panel(
+        self, panel: Panel, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         await self._admit(headers)
-        await send_json(send, 200, encode(await self._tasks.describe()), list(PAGE_HEADERS))
+        await send_json(send, 200, encode(await panel.describe()), list(PAGE_HEADERS))
 
-    async def _cancel_task(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _serve_action(
+        self, act: PanelAction, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         operator = await self._admit(headers)
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        await send_json(send, 200, encode(await self._tasks.cancel(query, operator)), list(PAGE_HEADERS))
+        await send_json(send, 200, encode(await act(query, operator)), list(PAGE_HEADERS))
 
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
         return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
 
     def _activity(self) -> dict[str, Any]:
-        return describe_activity(self._host, () if self.sessions is None else self.sessions.all())
+        return describe_activity(self._server, self._sessions().all())
 
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:

@@ -20,11 +20,11 @@ from axolotl_core.resources.resource import IResource
 from axolotl_core.resources.skills import SKILL_PAGE
 from axolotl_core.resources.uri_form import canonical_uri
 from axolotl_server.calls.binding import Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.extensions.skills.published_skill import PublishedSkill, SkillDirectory, SkillFile
 from axolotl_server.features.catalogue import Catalogue, Views
 from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue, cache_hints, uri_in
-from axolotl_server.protocol.eras.era import Row, without_handshake
 from axolotl_server.protocol.eras.presentation import resource_definition
 from axolotl_server.protocol.params import ListParams, read_params, read_raw_params
 from axolotl_server.protocol.request import Request
@@ -179,7 +179,7 @@ def _skill_of(binding: Binding[FeatureSpec]) -> PublishedSkill:
 class SkillMethods(ErrorFeatureMethod):
     """Gives the entries of skills."""
 
-    def __init__(self, skills: SkillCatalogue, inflight: InFlight) -> None:
+    def __init__(self, skills: SkillCatalogue, inflight: RunningCalls) -> None:
         super().__init__(inflight)
         self._skills = skills
 
@@ -215,13 +215,3 @@ class DirectoryMethods(SkillMethods):
         """Refuse parameters that cannot be read before anything runs."""
         read_params(request.data, ListParams)
         return await super().checked(target, request)
-
-
-def skill_rows(skills: SkillCatalogue, inflight: InFlight) -> Iterable[Row]:
-    """Make the methods about skills, which the revisions with a handshake do not have."""
-    get, read = SkillMethods(skills, inflight), DirectoryMethods(skills, inflight)
-    return (
-        Row("skills/list", without_handshake, None, skills.list),
-        Row("skills/get", without_handshake, None, get.call, get),
-        Row("resources/directory/read", without_handshake, None, read.call, read),
-    )

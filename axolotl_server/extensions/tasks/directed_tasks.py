@@ -1,22 +1,25 @@
 """Tasks as an extension of the stateless revision: the server decides whether a call becomes a task."""
 
 from collections.abc import Iterable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.errors import Detached, MissingCapability, ToolError
 from axolotl_core.protocol.wire import encode
-from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord
+from axolotl_core.task_engine import TASKS_EXTENSION, ITaskListener, TaskChange, TaskError, TaskRecord
 from axolotl_server.extensions.tasks.task_questions import checked_answers
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.protocol.eras.era import IEra, Row, without_handshake
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
+from axolotl_server.protocol.eras.era import IEra, Method, Row, without_handshake
 from axolotl_server.protocol.params import read_params
 from axolotl_server.protocol.request import Request
 from axolotl_server.protocol.subscriptions import Subscriptions
+
+TOPIC: Final = "taskIds"
+"""The member of `subscriptions/listen` that names tasks."""
 
 
 class _TaskParams(msgspec.Struct, rename="camel"):
@@ -38,16 +41,15 @@ class DirectedTasks(ITaskListener):
 
     @property
     def rows(self) -> Iterable[Row]:
-        """The methods that the extension replaces and adds."""
+        """The methods that the extension adds."""
         return (
-            Row("tools/call", without_handshake, "tools", self.call, self._tools),
             Row("tasks/get", without_handshake, None, self.get),
             Row("tasks/update", without_handshake, None, self.update),
             Row("tasks/cancel", without_handshake, None, self.cancel),
         )
 
     def follows(self, task_id: str) -> bool:
-        return self._subscriptions.follows_task(task_id)
+        return self._subscriptions.follows(TOPIC, task_id)
 
     def hears(self, task_id: str) -> bool:
         """Return False: tasks of the extension send no messages."""
@@ -56,31 +58,36 @@ class DirectedTasks(ITaskListener):
     def task_changed(self, change: TaskChange) -> None:
         """Notify the clients that subscribed to a task."""
         if change.is_status and self.follows(change.record.id):
-            self._subscriptions.task_changed(change.record.id, self.detail(change.record))
+            described = self.detail(change.record)
+            self._subscriptions.publish(TOPIC, change.record.id, "notifications/tasks", described)
 
-    async def call(self, request: Request) -> bytes | None:
+    def around(self, call_next: Method) -> Method:
+        """Return `tools/call` around the method that calls a tool in its request."""
+        return partial(self.call, call_next)
+
+    async def call(self, call_next: Method, request: Request) -> bytes | None:
         """Call a tool, as a task if the tool supports tasks and the client declared the extension.
 
         A call that began by asking in rounds continues in rounds.
         """
-        target = request.target = request.target or self._tools.locate(request)
+        target = self._tools.target_of(request)
         support = "forbidden" if target.binding is None else target.binding.spec.tool.task_support
         if support == "detached":
-            return await self._call_detachable(request)
+            return await self._call_detachable(call_next, request)
         if support == "forbidden" or (support == "optional" and request.head.params.request_state is not UNSET):
-            return await self._tools.call(request)
+            return await call_next(request)
         if request.extension(TASKS_EXTENSION) is not None:
             await self._tools.checked(target, request)
             return await self._begin(request)
         if support == "required":
             raise _missing_extension()
-        return await self._tools.call(request)
+        return await call_next(request)
 
-    async def _call_detachable(self, request: Request) -> bytes | None:
+    async def _call_detachable(self, call_next: Method, request: Request) -> bytes | None:
         """Call a tool that becomes a task where its code says so, if the client declared the extension."""
         request.detachable = request.extension(TASKS_EXTENSION) is not None
         try:
-            return await self._tools.call(request)
+            return await call_next(request)
         except Detached:
             return await self._begin(request, is_admitted=True)
 

@@ -27,9 +27,9 @@ from axolotl_server.extensions.tasks.task_runner import StoredError
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.catalogue import PAGE_SIZE
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.protocol.eras.era import Row
+from axolotl_server.protocol.eras.era import Method, Row
 from axolotl_server.protocol.params import ListParams, read_params
-from axolotl_server.protocol.replies import end_cancelled
+from axolotl_server.protocol.replies import reply_to_nobody
 from axolotl_server.protocol.request import Request
 
 
@@ -60,29 +60,32 @@ class RequestedTasks(ITaskListener):
 
     @property
     def rows(self) -> Iterable[Row]:
-        """The methods that the revision with such tasks replaces and adds."""
+        """The methods that the revision with such tasks adds."""
         has_tasks = attrgetter("tasks")
         return (
-            Row("tools/call", has_tasks, "tools", self.call, self._tools),
             Row("tasks/get", has_tasks, None, self.get),
             Row("tasks/result", has_tasks, None, self.result),
             Row("tasks/list", has_tasks, None, self.list),
             Row("tasks/cancel", has_tasks, None, self.cancel),
         )
 
-    async def call(self, request: Request) -> bytes | None:
+    def around(self, call_next: Method) -> Method:
+        """Return `tools/call` around the method that calls a tool in its request."""
+        return partial(self.call, call_next)
+
+    async def call(self, call_next: Method, request: Request) -> bytes | None:
         """Call a tool, as a task if the client asks for one and the tool supports tasks."""
         if request.head.params.name is UNSET:
-            return await self._tools.call(request)
+            return await call_next(request)
         params = read_params(request.data, _CallParams)
-        target = request.target = request.target or self._tools.locate(request)
+        target = self._tools.target_of(request)
         if target.binding is None:
-            return await self._tools.call(request)
+            return await call_next(request)
         support: TaskSupport = target.binding.spec.tool.task_support
         if params.task is UNSET:
             if support == "required":
                 raise MethodNotFound(f"Tool {params.name} runs only as a task: send params.task")
-            return await self._tools.call(request)
+            return await call_next(request)
         if support in ("forbidden", "detached"):
             raise MethodNotFound(f"Tool {params.name} does not run as a task: send the call without params.task")
         await self._tools.checked(target, request)
@@ -125,8 +128,7 @@ class RequestedTasks(ITaskListener):
             reason = await self._wait(follower, request)
             record = follower.record
             if record.open:
-                _end_waiting(reason, request)
-                return None
+                return _end_waiting(reason, request)
         outcome = record.outcome
         if outcome is not None and outcome.error is not None:
             raise StoredError(outcome.error)
@@ -192,13 +194,13 @@ class RequestedTasks(ITaskListener):
         assert request.head.id is not UNSET
         with request.connection.running(request.head.id, waiter):
             follower.attach(waiter)
-            request.exchange.watch(_LossWatch(waiter))
+            request.exchange.watch(waiter.lose)
             try:
                 await asyncio.wait((follower.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                stopped = waiter.stopped.result() if waiter.stopped.done() else None
+                reason = waiter.reason
                 follower.detach(waiter)
-        return stopped
+        return reason
 
     async def _find(self, request: Request) -> TaskRecord:
         task_id = read_params(request.data, _TaskParams).task_id
@@ -218,18 +220,8 @@ class _RunningCall:
         self._runner.stop(self._task_id, reason)
 
 
-def _end_waiting(reason: CancelReason | None, request: Request) -> None:
+def _end_waiting(reason: CancelReason | None, request: Request) -> bytes | None:
     """End a request that no longer waits; an error tells those who still need a response."""
     if reason is CancelReason.SHUTDOWN:
         raise InternalError("The server is shutting down", data={"reason": reason})
-    end_cancelled(request, reason)
-
-
-class _LossWatch:
-    """Tells a waiting request that its connection is lost, which does not have to end it."""
-
-    def __init__(self, waiter: Waiter) -> None:
-        self._waiter = waiter
-
-    def stop(self, reason: CancelReason) -> None:
-        self._waiter.mark_lost()
+    return reply_to_nobody(request, reason)

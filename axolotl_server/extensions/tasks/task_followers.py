@@ -14,7 +14,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode, notification, request_message
 from axolotl_core.task_engine import TaskChange, TaskQuestion, TaskRecord, TasksUnavailable
 from axolotl_server.extensions.tasks.task_call import TaskAnswer
-from axolotl_server.protocol.connection import Audience, Connection, IExchange, IOpenStream, IRunning
+from axolotl_server.protocol.connection import Audience, Connection, IExchange, IOpenStream, IRunning, WaitingRequest
 
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 _RETRY_SECONDS: Final = 0.2
@@ -43,33 +43,26 @@ class ICarrier(Protocol):
         ...
 
 
-class Waiter:
+class Waiter(WaitingRequest):
     """A request that waits for the end of a task; the task may send messages on its stream in the meantime."""
 
     def __init__(self, exchange: IExchange, spec: FeatureSpec | None) -> None:
         """`spec` is the tool of the task."""
+        super().__init__(exchange, spec)
         self._exchange = exchange
-        self.principal = exchange.principal
-        self.spec = spec
         self._has_sent = False
         self.lost = False
         """Whether its connection is lost; a client that has received messages on it may come back."""
-        self.stopped: asyncio.Future[CancelReason] = exchange.loop.create_future()
 
-    def stop(self, reason: CancelReason) -> None:
-        """Stop waiting."""
-        if not self.stopped.done():
-            self.stopped.set_result(reason)
-
-    def mark_lost(self) -> None:
-        """Note that the connection is lost."""
+    def lose(self, reason: CancelReason) -> None:
+        """Note that the connection is lost, which does not have to end the wait."""
         self.lost = True
         if not self._has_sent:
-            self.stop(CancelReason.DISCONNECT)
+            self.stop(reason)
 
     def send(self, message: bytes) -> bool:
         """Send a message ahead of the reply, or return False if the client accepts none."""
-        sent = not self.stopped.done() and self._exchange.notify(message)
+        sent = self.reason is None and self._exchange.notify(message)
         self._has_sent = self._has_sent or sent
         return sent
 

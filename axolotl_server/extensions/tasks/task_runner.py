@@ -3,34 +3,38 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ProtocolError
-from axolotl_core.layers import Call, ITask
+from axolotl_core.layers import Call, CallState, ITask
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.messages import read_head
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
-from axolotl_server.calls.feature_method import InFlight, RequestTarget
+from axolotl_server.calls.feature_method import RequestTarget
+from axolotl_server.calls.running_call import RunningCalls
+from axolotl_server.extensions.tasks.task_audit import TaskReference
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, decode_call
 from axolotl_server.extensions.tasks.task_layers import TaskLayers
 from axolotl_server.extensions.tasks.task_questions import AskingInTask, Checks
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
-from axolotl_server.layers.audit import TaskReference
 from axolotl_server.layers.deadline import DeadlineTable
-from axolotl_server.protocol.connection import Connection, IExchange, IRunning, IStoppable
+from axolotl_server.protocol.connection import Connection, IExchange, IRunning
 from axolotl_server.protocol.eras.era import IEra
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.replies import hide_internal
 from axolotl_server.protocol.request import Request
+
+if TYPE_CHECKING:
+    from axolotl_server.extensions.tasks.task_telemetry import TaskSpans
 
 _BUSY_SECONDS = 0.1
 """How long a busy process keeps a task before another one may take it."""
@@ -41,18 +45,6 @@ RunEnding: TypeAlias = Literal["completed", "failed", "cancelled", "parked", "re
 """How a run ended; the last two leave the task open."""
 RunEnded: TypeAlias = Callable[[TaskRecord, RunEnding, float], object]
 """Gets the task, the ending of its run, and how many seconds the run took."""
-
-
-class ITaskTracing(Protocol):
-    """Makes spans of the runs of tasks."""
-
-    def current(self) -> str:
-        """Return the current span in the form of a `traceparent`; empty if there is none."""
-        ...
-
-    def run_of_task(self, task: TaskRecord, submitter: str) -> AbstractContextManager[Callable[[str], object]]:
-        """Make the block a span, linked to the one that submitted the task; takes the ending of the run."""
-        ...
 
 
 @dataclass(slots=True)
@@ -140,7 +132,7 @@ class _RunConnection(Connection):
     def __init__(self, original: Connection) -> None:
         self._original = original
         self._stopped: CancelReason | None = None
-        self.call: IStoppable | None = None
+        self.call: IRunning | None = None
         """The call, as soon as it runs."""
         super().__init__(original.send)
         self.era, self.client_data = original.era, original.client_data
@@ -175,7 +167,7 @@ class TaskRunner(ITaskRunner):
     tool_methods: ToolMethods
     catalogue: ToolCatalogue
     layers: TaskLayers
-    inflight: InFlight
+    inflight: RunningCalls
     era_of: Callable[[str], IEra]
     deadlines: DeadlineTable
     ask_timeout_seconds: float
@@ -186,7 +178,7 @@ class TaskRunner(ITaskRunner):
     """The calls that run, by the ID of the task."""
     run_ended: RunEnded | None = None
     """Called after each run, if the server has metrics."""
-    tracing: ITaskTracing | None = None
+    tracing: "TaskSpans | None" = None
     only: frozenset[str] | None = None
     """The tools whose tasks this process runs; None means all."""
 
@@ -265,7 +257,8 @@ class TaskRunner(ITaskRunner):
         outcome = await self._outcome(design, request)
         if asking.parked:
             return "parked"
-        if self._was_refused(connection.call, request):
+        refused = isinstance(connection.call, Call) and connection.call.state is CallState.REFUSED
+        if refused and self.hold_seconds is not None:  # other calls took the last room, so its code has not run
             await asyncio.sleep(_BUSY_SECONDS)
             await run.release()
             return "released"
@@ -275,11 +268,7 @@ class TaskRunner(ITaskRunner):
         await run.end(outcome)
         return outcome.status
 
-    def _was_refused(self, call: IStoppable | None, request: Request) -> bool:
-        """Whether other calls took the last room while this one was about to begin, so that its code has not run."""
-        return self.hold_seconds is not None and call is not None and not request.finished
-
-    def _can_continue_elsewhere(self, call: IStoppable | None, run: ITaskRun) -> bool:
+    def _can_continue_elsewhere(self, call: IRunning | None, run: ITaskRun) -> bool:
         """Whether a call was stopped only because this process stops, and may run again or has not begun."""
         if self.hold_seconds is None or not isinstance(call, Call):
             return False

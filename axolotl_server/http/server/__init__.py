@@ -1,1 +1,1 @@
-"""The HTTP server process: uvicorn, graceful shutdown, and workers that share a socket."""
+"""The HTTP server process: uvicorn, limits of connections, and graceful shutdown."""

@@ -13,17 +13,16 @@ import ssl
 import time
 from collections.abc import Set
 from email.utils import formatdate
+from functools import partial
 from typing import Any, Final, cast
 
 from uvicorn.config import Config
 
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.server.connection_limits import CLOSE, ConnectionState
-from axolotl_server.http.server.fair_acceptor import Acceptor, BoardPlace, FairAcceptor
 from axolotl_server.http.server.http_protocol import HttpProtocol
 from axolotl_server.settings.transports import HttpSettings
 
-_BACKLOG: Final = 2048
 _log: Final = logging.getLogger("axolotl")
 
 
@@ -69,13 +68,6 @@ class UvicornServer:
         date = (b"date", formatdate(time.time(), usegmt=True).encode())
         self.state.set_headers([date, CLOSE] if self.state.closes_after_replies else [date])
 
-    def listen(self, listener: socket.socket, place: BoardPlace | None = None) -> Acceptor:
-        """Accept connections from a socket; with a place, in turn with other workers."""
-        listener.listen(_BACKLOG)
-        acceptor = Acceptor(self, listener) if place is None else FairAcceptor(self, listener, place)
-        acceptor.start()
-        return acceptor
-
     async def attach(self, accepted: socket.socket) -> None:
         """Serve a connection that was accepted elsewhere."""
         accepted.setblocking(False)
@@ -100,7 +92,9 @@ class UvicornServer:
             self.state.end_handshake(share)
 
     async def _connect(self, accepted: socket.socket) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, accepted, **self._tls)
+        loop = asyncio.get_running_loop()
+        make = partial(HttpProtocol, self._config, self.state, {}, loop)
+        await loop.connect_accepted_socket(make, accepted, **self._tls)
 
     def close_after_replies(self) -> None:
         """Close each connection after its next reply, so that the client's next request goes to another server."""
@@ -115,9 +109,6 @@ class UvicornServer:
         """Cancel the tasks of all requests."""
         for task in tuple(self.state.tasks):
             task.cancel()
-
-    def _make_protocol(self) -> asyncio.Protocol:
-        return HttpProtocol(self._config, self.state, {}, asyncio.get_running_loop())
 
 
 def _affordable_connections(wanted: int) -> int:

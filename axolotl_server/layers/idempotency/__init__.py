@@ -1,1 +1,1 @@
-"""Tools whose work is done once per key: shared runs and stored results."""
+"""Tools whose work is done once per key: runs and stored results."""

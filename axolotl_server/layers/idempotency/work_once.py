@@ -1,16 +1,17 @@
-"""The work of one tool, done once per key: running calls and the calls that join them."""
+"""The work of one tool, done once per key: runs, and the calls that wait for them."""
 
+import asyncio
 import logging
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from pydantic_core import PydanticSerializationError, to_json
 
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.content import ToolResult
 from axolotl_core.errors import (
     ConfigurationError,
@@ -29,7 +30,6 @@ from axolotl_core.policies.tool_rules import CannotAskForApproval, Idempotency
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_core.questions.question import needs_input
-from axolotl_server.layers.idempotency.shared_run import SharedOutcome, SharedRun
 from axolotl_server.layers.idempotency.stored_results import (
     ResultClaim,
     read_record,
@@ -37,6 +37,9 @@ from axolotl_server.layers.idempotency.stored_results import (
     write_failure,
     write_record,
 )
+
+if TYPE_CHECKING:
+    from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 
 _DIGEST_BYTES: Final = 20
 _RECORD_FORMAT: Final = 2
@@ -111,28 +114,143 @@ _NOT_COMPLETED: Final = (Declined, InvalidArguments, Refused, ToolCancelled, Too
 """Failures which mean that the work was not done, or not completed; they are never stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultPolicy:
-    """The way in which a server keeps the results of its tools."""
+_LEFT: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
+"""The reasons that do not stop work which has begun: only its caller has left."""
 
-    claim: Callable[[str], ResultClaim]
-    """Makes a claim on a key."""
-    close_scope: Callable[[Call], object]
-    """Closes the scope of a run that has ended."""
-    max_record_bytes: int
+
+class _Outcome(NamedTuple):
+    output: Any = None
+    error: BaseException | None = None
+    is_shared: bool = True
+    """Whether it is for all calls that wait, or only for the first one."""
+
+
+class _RunCall(Call, eq=False, kw_only=True):
+    """The call of a run; a run that is stopped stops the call that began it, too."""
+
+    first: Call
+
+    def stop(self, reason: CancelReason) -> None:
+        super().stop(reason)
+        self.first.stop(reason)
+        if self.first.abandoned:
+            self.abandon()
+
+
+class _Run:
+    """The work for one key, in a task and with a call of its own, so that it can outlive the call that began it.
+
+    It has the caller and the deadline of that call, which waits for its end. Other calls that wait just leave.
+    """
+
+    def __init__(self, first: Call, digest: str, layer: "IdempotencyLayer") -> None:
+        loop = asyncio.get_running_loop()
+        self.first = first
+        self.digest = digest
+        """The digest of the arguments that are not part of the key."""
+        self.ended: asyncio.Future[_Outcome] = loop.create_future()
+        self.freed: asyncio.Future[None] = loop.create_future()
+        """Done when other calls may begin work for the key."""
+        self.has_begun = False
+        self.code_has_ended = False
+        """The remaining work, such as storing the result, is not stopped."""
+        self._layer = layer
+        self.call = _RunCall(
+            first.request_id,
+            first.caller,
+            first.principal,
+            uri=first.uri,
+            spec=first.spec,
+            raw=first.raw,
+            task=first.task,
+            arguments=first.arguments,
+            extend=first.extend,
+            reference=first.reference,
+            first=first,
+        )
+        layer.deadlines.move(first, self.call)
+        first.when_abandoned(self._abandon)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Start the work in a task."""
+        self.call.task = task = asyncio.get_running_loop().create_task(work)
+        return task
+
+    def end(self, outcome: _Outcome) -> None:
+        """Give the outcome to all waiting calls, and close the scope of the run."""
+        if not self.ended.done():
+            self.ended.set_result(outcome)
+            self.call.failure = outcome.error
+            self._close_scope()
+
+    async def outcome_for(self, call: Call) -> _Outcome | None:
+        """Wait for the outcome; None if it is not for this call, which then has to try again.
+
+        A run that has ended cannot be joined; later calls get only its stored result.
+        """
+        if not self.ended.done():
+            try:
+                outcome = await asyncio.shield(self.ended)
+            except asyncio.CancelledError:
+                if call is self.first:
+                    await self._outlive()
+                raise
+            if call is self.first or (outcome.is_shared and not self.call.cancelled):
+                call.queued_seconds += self.call.queued_seconds
+                return outcome
+        await asyncio.shield(self.freed)
+        return None
+
+    async def code_ended(self) -> None:
+        """Wait until code that outlives the run, for example in a thread, has ended too."""
+        ended = asyncio.Event()
+        self.call.when_code_ended(ended.set)
+        await ended.wait()
+
+    async def _outlive(self) -> None:
+        """Wait for the end of the run, whose first caller has left; stop it unless its work can be finished.
+
+        Work that has not begun is not needed, and a question that is open can no longer be answered.
+        """
+        if self.code_has_ended:
+            return
+        first, call = self.first, self.call
+        reason = first.cancel_reason or CancelReason.DISCONNECT
+        if reason not in _LEFT or not self.has_begun or self._layer.deadlines.is_paused(call):
+            call.stop(reason)
+        try:
+            await asyncio.shield(self.ended)
+        except asyncio.CancelledError:  # the server stops, and waits for nothing
+            call.stop(CancelReason.SHUTDOWN)
+            raise
+        if first.leftover is None:
+            first.leftover = call.leftover
+        else:  # the call was abandoned meanwhile
+            first.leftover.running += 1
+            call.when_code_ended(first.leftover.end)
+
+    def _abandon(self) -> None:
+        """Tell the inner layers that the first call was abandoned, unless the work is being finished."""
+        if self.call.cancelled and not self.ended.done():
+            self.call.abandon()
+            self._close_scope()
+
+    def _close_scope(self) -> None:
+        if self.call.scope is not None:
+            self._layer.close_scope(self.call)
 
 
 class WorkOnce:
     """Runs the code of one tool once per key."""
 
-    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, policy: ResultPolicy) -> None:
+    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, layer: "IdempotencyLayer") -> None:
         self._call_next = call_next
         self._rule = rule
-        self._policy = policy
+        self._layer = layer
         self._key_of = key_compiler(rule, spec)
         self._write_output = output_writer(spec.tool.output_model, lambda: spec.tool.output_adapter)
         self._max_bytes = spec.limits.max_result_bytes or sys.maxsize
-        self._running: dict[str, SharedRun] = {}
+        self._running: dict[str, _Run] = {}
 
     async def invoke(self, call: Call) -> Any:
         """Return the output for the key of a call: that of a running call, a stored one, or a new one."""
@@ -144,66 +262,84 @@ class WorkOnce:
             if run.digest != call_key.other_arguments:
                 raise _key_in_use()
             outcome = await run.outcome_for(call)
-            if outcome is not None:
-                return outcome.unwrap()
+            if outcome is None:
+                continue
+            if outcome.error is not None:
+                raise outcome.error
+            return outcome.output
 
-    def _begin(self, call_key: CallKey, call: Call) -> SharedRun:
-        run = SharedRun(
-            call, call_key.other_arguments, partial(self._running.pop, call_key.key), self._policy.close_scope
+    def _begin(self, call_key: CallKey, call: Call) -> _Run:
+        run = self._running[call_key.key] = _Run(call, call_key.other_arguments, self._layer)
+        layer = self._layer
+        claim = ResultClaim(
+            layer.store,
+            call_key.key,
+            on_store_failure=layer.on_store_failure,
+            outages=layer.outages,
+            timeout_seconds=layer.store_timeout_seconds,
+            poll_seconds=layer.poll_seconds,
         )
-        self._running[call_key.key] = run
-        run.start(self._work(run, self._policy.claim(call_key.key)))
+        task = run.start(self._work(run, claim))
+        task.add_done_callback(partial(self._free, call_key.key, run))
         return run
 
-    async def _work(self, run: SharedRun, claim: ResultClaim) -> None:
+    def _free(self, key: str, run: _Run, task: "asyncio.Task[None]") -> None:
+        """Free the key; a task that was cancelled before its first step has not ended the run yet."""
+        run.end(_Outcome(error=asyncio.CancelledError(), is_shared=False))
+        self._layer.deadlines.end(run.call)
+        del self._running[key]
+        run.freed.set_result(None)
+        if not task.cancelled() and task.exception() is not None:
+            details = {"message": "a run of an idempotent tool failed", "exception": task.exception()}
+            task.get_loop().call_exception_handler(details)
+
+    async def _work(self, run: _Run, claim: ResultClaim) -> None:
         try:
             run.end(await self._outcome(run, claim))
             await run.code_ended()
         finally:
             await claim.release()
 
-    async def _outcome(self, run: SharedRun, claim: ResultClaim) -> SharedOutcome:
+    async def _outcome(self, run: _Run, claim: ResultClaim) -> _Outcome:
         try:
-            record = await claim.take(lambda: run.stopped)
+            record = await claim.take(lambda: run.call.cancelled)
             if record is None:
+                run.has_begun = True
                 output = bounded(await self._call_next(run.call), self._max_bytes)
             else:
                 output = read_record(record, run.digest)
         except GeneratorExit:
             raise
         except BaseException as error:
-            run.mark_code_ended()
+            self._end_code(run)
             if self._rule.store_failures and isinstance(error, ToolError) and _is_final(error, run):
                 await self._keep(claim, partial(write_failure, error, run.digest), run)
-            return SharedOutcome(error=error, only_for=_only_for(error, run))
-        run.mark_code_ended()
+            # A question, and a client that cannot be asked, concern one caller.
+            is_own = needs_input(error) or isinstance(error, ProtocolError | CannotAskForApproval)
+            return _Outcome(error=error, is_shared=not is_own)
+        self._end_code(run)
         if self._rule.store_failures or not (isinstance(output, ToolResult) and output.is_error):
             await self._keep(claim, lambda: write_record(self._write_output(output), run.digest), run)
-        return SharedOutcome(output)
+        return _Outcome(output)
 
-    async def _keep(self, claim: ResultClaim, write: Callable[[], bytes], run: SharedRun) -> None:
+    def _end_code(self, run: _Run) -> None:
+        run.code_has_ended = True
+        self._layer.deadlines.end(run.call)
+
+    async def _keep(self, claim: ResultClaim, write: Callable[[], bytes], run: _Run) -> None:
         try:
             record = write()
         except Exception as error:  # sending the result fails for the same reason, and tells the caller
             _log.warning("a result of %s cannot be stored: %s", run.call.spec.name, type(error).__name__)
             return
-        if len(record) > self._policy.max_record_bytes:
+        if len(record) > self._layer.max_record_bytes:
             record = too_large(len(record), run.digest)
         await claim.keep(record, self._rule.window_seconds)
 
 
-def _is_final(error: ToolError, run: SharedRun) -> bool:
+def _is_final(error: ToolError, run: _Run) -> bool:
     """Tell whether a failure is the result of the work; the errors of stopped code are not."""
-    return not run.stopped and not isinstance(error, _NOT_COMPLETED)
-
-
-def _only_for(error: BaseException, run: SharedRun) -> Call | None:
-    """Return the only call that a failure is for: a question, and a client that cannot be asked, concern one caller."""
-    if run.stopped:
-        return run.no_call
-    if needs_input(error) or isinstance(error, ProtocolError | CannotAskForApproval):
-        return run.asked
-    return None
+    return not run.call.cancelled and not isinstance(error, _NOT_COMPLETED)
 
 
 def _key_in_use() -> Refused:

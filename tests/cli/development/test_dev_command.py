@@ -17,8 +17,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_cli.development.file_watch import _is_relevant, project_directories
-from axolotl_cli.serving.worker_report import explain, format_call
+from axolotl_cli.development.reloader import is_relevant, project_directories
+from axolotl_cli.development.report import explain, format_call
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION
@@ -388,19 +388,15 @@ def test_missing_directories(cli: CommandLine) -> None:
 )
 def test_what_is_relevant(tmp_path: Path, name: str, matters: bool) -> None:
     """Python, settings and all files of skills are watched; generated and installed files are not."""
-    from watchfiles import Change
-
     (tmp_path / "skills" / "letters").mkdir(parents=True)
     (tmp_path / "skills" / "letters" / "SKILL.md").touch()
-    assert _is_relevant(Change.modified, str(tmp_path / name), [tmp_path]) is matters
+    assert is_relevant(str(tmp_path / name), [tmp_path]) is matters
 
 
 def test_watched_directory_inside_an_ignored_one(tmp_path: Path) -> None:
     """Only the path below the watched directory decides whether a file is ignored."""
-    from watchfiles import Change
-
     inside = tmp_path / "build" / "project"
-    assert _is_relevant(Change.modified, str(inside / "a.py"), [inside])
+    assert is_relevant(str(inside / "a.py"), [inside])
 
 
 def test_watched_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

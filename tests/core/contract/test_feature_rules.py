@@ -4,9 +4,10 @@ from typing import Any, Final
 
 import pytest
 
-from axolotl_core.contract.changes import RULES, Impact
+from axolotl_core.contract.changes import Impact
 from axolotl_core.contract.lock import Lock, Terms, make_lock
 from axolotl_core.contract.lock_diff import compare_locks
+from tests.support.docs.tables import CONTRACT_RULES
 
 B, R, C = Impact.BREAKING, Impact.RISKY, Impact.COMPATIBLE
 INPUT: Final = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
@@ -87,7 +88,6 @@ TABLE: Final[list[tuple[str, Lock, Lock, str, Impact]]] = [
     ("argument removed", prompt(TONE), prompt(), "argument-removed", B),
     ("argument described", prompt(TONE), prompt({**TONE, "description": "How."}), "text-changed", R),
     ("MIME type", resource(), resource(mimeType="text/csv"), "mime-type-changed", B),
-    ("variables", resource("orders://{id}"), resource("orders://{number}"), "variables-changed", B),
     ("kind", resource(), make_lock((), (), [({"name": "orders", "uriTemplate": "orders://all"}, TERMS)]),
      "resource-kind-changed", B),
     ("cache hint", resource(), resource(cache={"ttl_seconds": 60.0, "scope": "public"}), "cache-hint-changed", C),
@@ -107,9 +107,25 @@ def test_a_change_of_a_feature_has_a_class(old: Lock, new: Lock, rule: str, impa
     assert (change.rule, change.impact) == (rule, impact)
 
 
+def test_a_template_with_other_variables_is_another_one() -> None:
+    """Clients fill in variables by name, so that the change is breaking."""
+    changes = compare_locks(resource("orders://{id}"), resource("orders://{number}"))
+    assert [(one.rule, one.feature, one.impact) for one in changes] == [
+        ("feature-removed", "orders://{id}", B),
+        ("feature-added", "orders://{number}", C),
+    ]
+
+
+def test_names_that_differ_only_in_case() -> None:
+    """A name is written differently only once; another one of the same letters was removed."""
+    old = Lock({**tool("track").tools, **tool("TRACK").tools})
+    rules = [(one.rule, one.feature) for one in compare_locks(old, tool("Track"))]
+    assert rules == [("feature-removed", "TRACK"), ("name-case-changed", "track")]
+
+
 def test_every_rule_is_found() -> None:
     """The table has each rule; those about schemas are in `test_schema_rules`."""
-    assert RULES.keys() - {row[3] for row in TABLE} == {"property-added", "property-removed", "values-changed"}
+    assert CONTRACT_RULES.keys() - {row[3] for row in TABLE} == {"property-added", "property-removed", "values-changed"}
 
 
 def test_a_schema_inside_a_tool() -> None:

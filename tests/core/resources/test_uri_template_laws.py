@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from axolotl_core.resources.uri_form import canonical_uri, uri_key
 from axolotl_core.resources.uri_template import UriTemplate
+from tests.support.core.uri_expansion import expand
 
 texts = st.text(max_size=40)
 several = st.lists(st.text(max_size=20), min_size=1, max_size=4)
@@ -39,7 +40,7 @@ def test_values_come_back(
     """The values of an expansion are found again."""
     values = data.draw(st.fixed_dictionaries(required, optional=optional))
     subject = UriTemplate(template)
-    assert subject.match(subject.expand(values)) == values
+    assert subject.match(expand(subject, values)) == values
 
 
 TEMPLATES = [
@@ -62,7 +63,7 @@ def test_matched_values_expand_to_a_matching_uri(rest: str) -> None:
     """Any text is matched without an error, and the expansion of the values matches again."""
     for subject in TEMPLATES:
         values = subject.match(f"r:{rest}")
-        assert values is None or subject.match(subject.expand(values)) == values, subject
+        assert values is None or subject.match(expand(subject, values)) == values, subject
         assert subject.match(rest) is None or rest.startswith("r:")
 
 

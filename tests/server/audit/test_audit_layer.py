@@ -340,16 +340,23 @@ async def test_prompts_and_resources() -> None:
     assert "hunter2" not in str(sink.records)
 
 
-def test_excluded_kinds_are_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features of excluded kinds are not wrapped."""
-    monkeypatch.setattr("axolotl_server.audit.assembly._KINDS", ("prompt",))
-    audit = audit_into(MemorySink())
-    spec = Pipeline(audit, Echo()).spec
+async def test_completions_are_not_recorded() -> None:
+    """A prompt is recorded, and the completion of its arguments is not."""
 
-    async def innermost(call: Call) -> Any:
-        return None
+    @prompt
+    async def poem(topic: str) -> str:
+        return "roses"
 
-    assert audit.layer.wrap(spec, innermost) is innermost
+    poem.completes("topic")(lambda value: ["roses"])
+    sink = MemorySink()
+    container = container_of(Echo(), layers=[audit_into(sink).layer])
+    container.prompts = providers.Object([poem])
+    async with connect(container) as client:
+        reference = {"type": "ref/prompt", "name": "poem"}
+        params = {"ref": reference, "argument": {"name": "topic", "value": ""}}
+        assert (await client.request("completion/complete", params))["completion"]["values"] == ["roses"]
+        await client.request("prompts/get", {"name": "poem", "arguments": {"topic": "roses"}})
+    assert [(record.kind, record.name) for record in sink.records] == [("prompt", "poem")]
 
 
 async def test_digests_tell_arguments_apart() -> None:

@@ -9,10 +9,9 @@ import pytest
 
 from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_core.policies.audit import AuditRecord
-from axolotl_server.audit.assembly import make_audit
-from axolotl_server.audit.jsonl_store import JsonlStore
+from axolotl_server.audit.audit import make_audit
+from axolotl_server.audit.jsonl_store import GroupSink, JsonlStore
 from axolotl_server.audit.log_reading import verify
-from axolotl_server.audit.sinks import GroupSink
 from axolotl_server.settings.policies import AuditSettings
 from tests.support.audited_calls import Pipeline, audit_of, ends_in, read_log, record
 from tests.support.servers.serving import PATIENCE_SECONDS, until

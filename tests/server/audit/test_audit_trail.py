@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,15 @@ import pytest
 
 from axolotl_core import Context, ITool, NoArguments, Refused, ToolAnnotations, ToolError
 from axolotl_core.errors import ConfigurationError, InputRequired
+from axolotl_core.layers import Call
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
-from axolotl_server.audit.assembly import Audit
+from axolotl_server.audit.audit import Audit
 from axolotl_server.audit.chain import Hashing
-from axolotl_server.audit.decisions import DecisionLog
 from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer
-from tests.support.audited_calls import Fickle, MemorySink, Pipeline, audit_of
+from tests.support.audited_calls import Fickle, MemorySink, Pipeline, audit_of, record
 from tests.support.servers.serving import until
 
 
@@ -62,8 +63,8 @@ def trail_of(
 
 
 def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
-    layer = AuditLayer(trail, describer(Hashing(None), nothing_shown), lambda: "an id", ["tool"])
-    return Pipeline(Audit(trail, layer, DecisionLog(trail, ["tool"])), tool)
+    layer = AuditLayer(trail, partial(describer, hashing=Hashing(None), redactor=nothing_shown))
+    return Pipeline(Audit(trail, layer), tool)
 
 
 async def test_closed_rejects_before_the_code_runs() -> None:
@@ -179,6 +180,41 @@ async def test_a_record_is_kept_though_the_call_is_stopped() -> None:
         await running
     sink.may.set()
     await until(lambda: len(sink.records) == 1)
+
+
+async def test_a_call_that_is_abandoned_while_its_end_is_written() -> None:
+    """The caller is answered when the record is stored, also if nobody can wait for it."""
+
+    class Flushed(Slow):
+        flushes = 0
+
+        def flush(self, seconds: float) -> bool:
+            self.flushes += 1
+            return True
+
+    async def run() -> None:
+        calls.append(pipeline.call())
+        await pipeline.run_call(calls[0])
+
+    sink, calls = Flushed(), list[Call]()
+    pipeline = pipeline_of(trail_of(sink), Work())
+    running = asyncio.ensure_future(run())
+    await sink.taken.wait()
+    calls[0].abandon()
+    assert sink.flushes == 1
+    sink.may.set()
+    await running
+    assert [record.outcome for record in sink.records] == ["ok"]
+
+
+async def test_records_that_cannot_wait_are_lost_while_a_sink_fails() -> None:
+    """The record of an abandoned call is counted as lost if its sink fails."""
+    sink = Fickle()
+    sink.well = False
+    trail = trail_of(sink, retry=60.0)
+    for lost in (1, 2):
+        trail.write_at_once(record())
+        assert trail.lost == lost
 
 
 async def test_records_go_to_every_sink() -> None:

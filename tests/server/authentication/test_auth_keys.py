@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_server.access.fetcher import HttpFetcher, Unavailable
-from axolotl_server.access.issuer_keys import DiscoveredKeys, KeySet, UrlKeys
+from axolotl_server.access.issuer_keys import KeySet, discover_keys
 from tests.support.authorization_server import RESOURCE, Authority, SigningKey, authority
 from tests.support.servers.authenticated_server import bearer, discover, gated, principal_of
 from tests.support.servers.serving import HttpServer, until
@@ -148,7 +149,7 @@ class keys_of:
 
     def __init__(self, issuer: Authority, clock: Clock) -> None:
         self._fetcher = HttpFetcher(5.0, 100_000)
-        self._keys = KeySet(UrlKeys(self._fetcher, f"{issuer.url}/jwks"), HOUR, 30.0, monotonic=clock)
+        self._keys = KeySet(partial(self._fetcher.get, f"{issuer.url}/jwks"), HOUR, 30.0, monotonic=clock)
 
     async def __aenter__(self) -> KeySet:
         return self._keys
@@ -257,10 +258,10 @@ async def test_keys_on_this_machine(url: str) -> None:
     fetched: Any = Fetched()
     jwks_uri = url
     with pytest.raises(Unavailable, match=r"the jwks_uri in the metadata of https://id.example.com is on this machine"):
-        await DiscoveredKeys(fetched, "https://id.example.com").load()
+        await discover_keys(fetched, "https://id.example.com")
     assert url not in fetched.urls
     jwks_uri = "https://keys.example.com/keys"
-    await DiscoveredKeys(fetched, "https://id.example.com").load()
+    await discover_keys(fetched, "https://id.example.com")
     assert fetched.urls[-1] == jwks_uri
 
 
@@ -289,7 +290,23 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
             assert issuer.asked == []
 
 
-@pytest.mark.parametrize(("content", "problem"), [(None, "cannot be read"), ("[1]", "is not a JSON object")])
+async def test_only_safe_addresses_are_fetched() -> None:
+    """An address of another machine without https is refused before anything is sent."""
+    fetcher = HttpFetcher(5.0)
+    with pytest.raises(Unavailable, match="not an allowed address"):
+        await fetcher.get("http://192.0.2.1/keys")
+    await fetcher.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "cannot be read"),
+        ("[1]", "is not a JSON object"),
+        (" " * 256 * 1024 + "{}", "has more than 262144 bytes"),
+    ],
+    ids=["missing", "list", "too-large"],
+)
 async def test_a_file_without_keys(tmp_path: Path, content: str | None, problem: str) -> None:
     """The server does not start if the file cannot be read."""
     file = tmp_path / "keys.json"

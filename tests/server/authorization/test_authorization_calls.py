@@ -7,9 +7,9 @@ import pytest
 from dependency_injector import providers
 
 from axolotl_core import Context, resource, tool
-from axolotl_core.extension import ExtensionMethod, IExtension
 from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import ServerHost
+from axolotl_server.extension import Extension, ExtensionMethod
 from tests.support.servers.restricted_servers import (
     ADA,
     GUESTS,
@@ -205,7 +205,7 @@ async def test_scopes_of_a_tool(handshake: bool) -> None:
     assert reply["error"]["message"] == "Tool not found: careful"
 
 
-class Receipts(IExtension):
+class Receipts(Extension):
     """An extension with a method."""
 
     identifier = "com.example/receipts"

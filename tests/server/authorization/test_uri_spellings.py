@@ -11,6 +11,7 @@ from axolotl_core import Context, IResource, IResourceTemplate
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.resources.uri_template import UriTemplate
 from axolotl_server import ServerHost
+from tests.support.core.uri_expansion import expand
 from tests.support.servers.restricted_servers import ROOT, Speaker, offering
 
 DENIED = {
@@ -235,7 +236,7 @@ async def test_no_spelling_reaches_a_denied_resource(
     """If the admin reads a URI from the denied binding, the guest reads no spelling of it from a wider template."""
     names = UriTemplate(narrow).variables if "{" in narrow else ()
     chosen = {name: data.draw(values) for name in names}
-    uri = UriTemplate(narrow).expand(chosen) if names else narrow
+    uri = expand(UriTemplate(narrow), chosen) if names else narrow
     denied = template(narrow) if names else Fixed(narrow)
     async with serving(denied, *(template(one, wide=True, unscreened=unscreened) for one in wide)) as host:
         reader = Reader(host)

@@ -45,7 +45,7 @@ async def turns(number: int) -> None:
 
 def assert_nothing_is_left(host: ServerHost, tasks_before: set[Any]) -> None:
     assert not host.handler.inflight
-    assert not host.handler.inflight._share_of
+    assert not host.handler.inflight._by_share
     assert not host.assembly.deadlines._timers
     assert asyncio.all_tasks() == tasks_before
 
@@ -90,7 +90,7 @@ async def test_an_http_request_has_one_response(seed: int, monkeypatch: pytest.M
     """An HTTP request gets exactly one response and leaves nothing behind."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
-    monkeypatch.setattr("axolotl_server.calls.feature_method._WATCH_AFTER_SECONDS", 0.0005)
+    monkeypatch.setattr("axolotl_server.calls.running_call._WATCH_AFTER_SECONDS", 0.0005)
     async with ServerHost(container_of(Racer())) as host:
         app = HttpApp(host.handler, host.settings)
         exchanges = []

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from axolotl_core import Context, ResourceNotFound, tool
 from axolotl_core.content import TextContent
-from axolotl_core.extension import Extension
 from axolotl_core.questions.question import Root
 from axolotl_core.questions.sampling import Sample
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.client.replies import (
     ACCEPT,
@@ -24,7 +24,7 @@ from axolotl_server.client.replies import (
     TaskCancelled,
     UnansweredQuestion,
 )
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
+from axolotl_server.extension import Extension
 from tests.support.scenarios.client_container import (
     Container,
     Size,

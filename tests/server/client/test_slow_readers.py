@@ -231,22 +231,15 @@ async def test_a_stream_of_its_own_waits_for_its_reader() -> None:
     assert uris == [f"notes://{number}" for number in range(1, served.count + 1)]
 
 
-class Pieces:
-    """The body of a response."""
-
-    def __init__(self, *pieces: bytes) -> None:
-        self._pieces = pieces
-
-    async def aiter_raw(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
-
-
 @pytest.mark.parametrize(
     ("milliseconds", "seconds"), [("0", 0.1), ("99", 0.1), ("2500", 2.5), ("30001", 30), ("9" * 40, 30), ("soon", 1)]
 )
 async def test_the_pause_before_a_reconnect(milliseconds: str, seconds: float) -> None:
     """A server chooses the pause, but neither none nor an endless one."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"id: 1\nretry: %b\ndata:\n\n" % milliseconds.encode()
+
     receiver = StreamReceiver(1, Inbox(), ClientLimits(), is_endless=True)
-    await receiver.read_events(Pieces(b"id: 1\nretry: %b\ndata:\n\n" % milliseconds.encode()))  # type: ignore[arg-type]
+    await receiver.read_events(body())
     assert receiver.retry_seconds == seconds

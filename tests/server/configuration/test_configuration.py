@@ -138,6 +138,7 @@ def test_sources_that_spell_a_tool_differently_mean_the_same_tool(monkeypatch: p
         pytest.param({"http": {"prot": 1}}, "Setting http.prot is unknown; did you mean 'port'?", id="key"),
         pytest.param({"loglevel": "info"}, "Setting loglevel is unknown; did you mean 'log_level'?", id="root-key"),
         pytest.param({"http": {"zzz": 1}}, "Setting http.zzz is unknown", id="nothing-near"),
+        pytest.param({"http": {"[key]": 1}}, "Setting http.[key] is unknown", id="in-brackets"),
         pytest.param(
             {"tools": {"echo": {"timout_seconds": 1}}},
             "Setting tools.echo.timout_seconds is unknown; did you mean 'timeout_seconds'?",

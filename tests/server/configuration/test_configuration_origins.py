@@ -185,6 +185,7 @@ def test_problems_of_all_sources_are_reported_at_once(monkeypatch: pytest.Monkey
         pytest.param("AXOLOTL_HTPP__PORT", "; did you mean AXOLOTL_HTTP__PORT?", id="section"),
         pytest.param("AXOLOTL_HTTP_PORT", "; did you mean AXOLOTL_HTTP__PORT?", id="one-underscore"),
         pytest.param("AXOLOTL_LOGLEVEL", "; did you mean AXOLOTL_LOG_LEVEL?", id="top"),
+        pytest.param("AXOLOTL_LOG_LEVEL__X", "; did you mean AXOLOTL_LOG_LEVEL?", id="in-a-value"),
         pytest.param("AXOLOTL_TARGE", "; did you mean AXOLOTL_TARGET?", id="of-the-commands"),
         pytest.param("AXOLOTL_AUDIT_KEY_FILE", "; did you mean AXOLOTL_AUDIT__KEY_FILE?", id="file-of-a-secret"),
         pytest.param(

@@ -18,7 +18,7 @@ from axolotl_server.settings.origins import flatten
 from axolotl_server.settings.secret_files import SecretFile, UnreadableFile, find_secret_files, read_secret
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings
-from axolotl_server.settings.settings_shape import fields_of, keys_of, secret_form, tables_in
+from axolotl_server.settings.settings_shape import SETTINGS, Shape, shape_of
 
 CANARY = "canary-8b1f-and-longer-than-it-must-be"
 
@@ -214,7 +214,7 @@ def test_secrets_are_found_wherever_they_are(secret: str) -> None:
     said = {"one_file": secret, "many_file": [secret], "named": {"a": table}, "nested": table, "plain_file": secret}
     findings: list[str] = []
     source = flatten(said, lambda keys: pytest.fail("nothing is located"))
-    found = find_secret_files(source, Section, findings)
+    found = find_secret_files(source, shape_of(Section), findings)
     assert findings == []
     assert {keys: sourced.value for keys, sourced in found.items()} == {
         ("one",): SecretFile(secret),
@@ -224,21 +224,18 @@ def test_secrets_are_found_wherever_they_are(secret: str) -> None:
         ("plain_file",): secret,
     }
     assert found["named", "a", "secret"].written == ("named", "a", "secret_file")
-    assert keys_of(Section)[-2:] == ["one_file", "many_file"]
+    assert list(shape_of(Section).fields)[-2:] == ["one_file", "many_file"]
 
 
-def secrets_of(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Find every secret of the settings with a fixed path."""
-    for name, field in fields_of(model).items():
-        form = secret_form(field.annotation)
-        if form is not None:
-            yield (*path, name), form
-        for table in tables_in(field.annotation):
-            if table in (field.annotation, *getattr(field.annotation, "__args__", ())):
-                yield from secrets_of(table, (*path, name))
+def secrets_of(table: Shape, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Find every secret of the settings with a fixed path, and whether it is a list."""
+    for name, shape in table.fields.items():
+        if shape.secret is not None:
+            yield (*path, shape.secret), shape.items is not None
+        yield from secrets_of(shape, (*path, name))
 
 
-SECRETS = dict(secrets_of(ServerSettings))
+SECRETS = dict(secrets_of(SETTINGS))
 
 
 @pytest.mark.parametrize("keys", [pytest.param(keys, id=".".join(keys)) for keys in SECRETS])
@@ -251,7 +248,7 @@ def test_every_secret_of_the_settings(keys: tuple[str, ...], secret: str, monkey
     if loaded is None:  # it needs other settings too
         return
     shown = {value.keys: value for value in effective_values(loaded)}[keys]
-    assert shown.value == (MASK if SECRETS[keys] == "one" else [MASK])
+    assert shown.value == ([MASK] if SECRETS[keys] else MASK)
     assert CANARY not in repr(list(effective_values(loaded)))
     assert CANARY not in repr(loaded)
 
@@ -312,6 +309,14 @@ def test_secret_urls(url: str, shown: str) -> None:
     """Of a secret URL, scheme, user and host are shown, unless it is uncertain what its password is."""
     loaded = load_with_origins(flags={"redis": {"url": url}}, environment={})
     assert {value.name: value.value for value in effective_values(loaded)}["redis.url"] == shown
+
+
+def test_of_tables_that_users_add_only_what_is_set_is_shown() -> None:
+    """The settings of a tool are those that are set, and those of a section all that exist."""
+    loaded = load_with_origins(flags={"tools": {"greet": {"queue_limit": 5}}}, environment={})
+    shown = {value.name for value in effective_values(loaded)}
+    assert {name for name in shown if name.startswith("tools.greet.")} == {"tools.greet.queue_limit"}
+    assert {"http.port", "tools.coerce_arguments", "toolsets"} <= shown
 
 
 @pytest.mark.parametrize(

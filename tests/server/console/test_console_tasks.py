@@ -32,7 +32,7 @@ async def server(request: pytest.FixtureRequest, tmp_path: Path, job: Job) -> As
     tasks = {"url": url, "maximum": 1000, "maximum_per_principal": None}
     settings = {"tasks": tasks, "audit": {"jsonl_path": tmp_path / "audit.jsonl"}}
     async with serving_console(container_of(job, quick), settings) as running:
-        await running.host.begin_tasks()
+        await running.host.begin()
         yield running
 
 

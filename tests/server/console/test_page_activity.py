@@ -119,7 +119,7 @@ async def test_the_target(tmp_path: Path, target: str, module: str, attribute: s
     (tmp_path / "own.py").write_text(SOURCE)
     named = target.format(dir=tmp_path)
     async with serving_console(load_container(named)) as server, httpx2.AsyncClient() as client:
-        server.host.target = named
+        server.host.assembly.target = named
         state = (await client.get(f"{server.url}/console/state", headers=PAGE)).json()
     assert state["target"] == {"name": named, "module": module, "attribute": attribute, "is_called": is_called}
 

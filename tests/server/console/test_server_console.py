@@ -12,13 +12,14 @@ from dependency_injector import containers, providers
 from axolotl_core import ConfigurationError, Context, ToolError, tool
 from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.audit import Sensitive
+from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server import InProcessClient, ServerHost
+from axolotl_server.extensions.console.console import Console
 from axolotl_server.http.assembly import make_app
-from axolotl_server.protocol.lifecycle import TASKS_EXTENSION
 from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call, message, mirrored
-from tests.support.servers.console_server import PAGE, TOKEN, ConsoleServer, ask_directly, serving_console
+from tests.support.servers.console_server import PAGE, TOKEN, ConsoleServer, ask_directly, console_of, serving_console
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
 
@@ -44,7 +45,7 @@ async def crash() -> str:
     raise RuntimeError("the secret")
 
 
-@tool(timeout_seconds=20)
+@tool(timeout_seconds=20, task_support="optional")
 async def wait(context: Context) -> str:
     """Wait until the server stops."""
     await asyncio.Event().wait()
@@ -75,7 +76,7 @@ async def use(server: ConsoleServer, client: httpx2.AsyncClient, name: str, argu
 async def test_off_by_default() -> None:
     """By default there is no console and no observer."""
     async with ServerHost(Container()) as host:
-        assert host.assembly.console is None
+        assert host.extension(Console) is None
         binding = host.assembly.tools.find("greet")
         assert binding is not None
         assert [type_of_layer(layer).__name__ for layer in binding.layers] == [
@@ -165,15 +166,12 @@ async def test_the_token_is_random() -> None:
     tokens: set[str] = set()
     for _ in range(2):
         async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
-            assert host.assembly.console is not None
-            tokens.add(host.assembly.console.token)
+            tokens.add(console_of(host).token)
             assert (
-                host.assembly.console.link("http://[::1]:80/mcp")
-                == f"http://[::1]:80/console#token={host.assembly.console.token}"
+                console_of(host).link("http://[::1]:80/mcp")
+                == f"http://[::1]:80/console#token={console_of(host).token}"
             )
-            status, _ = await ask_directly(
-                make_app(host), "/console/state", x_axolotl_console=host.assembly.console.token
-            )
+            status, _ = await ask_directly(make_app(host), "/console/state", x_axolotl_console=console_of(host).token)
             assert status == 200
     assert len(tokens) == 2
     assert all(len(token) >= 20 for token in tokens)
@@ -226,8 +224,7 @@ async def test_sessions() -> None:
         async with server.listening(http) as reader:
             hello = (await reader.take()).message
         [session] = hello["activity"]["sessions"]
-        assert server.host.assembly.console is not None
-        assert [(one.method, one.client) for one in server.host.assembly.console.journal.recent] == [
+        assert [(one.method, one.client) for one in console_of(server.host).journal.recent] == [
             ("initialize", "test 1")
         ]
     assert (session["client"], session["revision"]) == ("test 1", "2025-11-25")
@@ -271,8 +268,7 @@ async def test_new_pages_get_the_latest_calls(monkeypatch: pytest.MonkeyPatch) -
             await use(server, client, "greet", {"name": str(number)})
         async with server.listening(client) as reader:
             hello = (await reader.take()).message
-        assert server.host.assembly.console is not None
-        assert len(server.host.assembly.console.journal.recent) == 5
+        assert len(console_of(server.host).journal.recent) == 5
     assert [one["number"] for one in hello["calls"]] == [8, 9, 10, 11, 12]
 
 
@@ -302,8 +298,7 @@ async def test_running_and_cancelled() -> None:
                 assert [(one["name"], one.get("outcome")) for one in began] == [("wait", None)]
                 waiting.cancel()
             [ended] = await calls(reader, 1)
-        assert server.host.assembly.console is not None
-        assert list(server.host.assembly.console.journal.running()) == []
+        assert list(console_of(server.host).journal.running()) == []
     assert (ended["number"], ended["outcome"], ended["reason"]) == (began[0]["number"], "cancelled", "disconnect")
 
 
@@ -342,8 +337,7 @@ async def test_tasks() -> None:
 
     knows_tasks: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
     async with ServerHost(container_of(work), flags={"console": {"enabled": True}}) as host:
-        assert host.assembly.console is not None
-        journal = host.assembly.console.journal
+        journal = console_of(host).journal
         client = InProcessClient(host.handler, capabilities=knows_tasks)
         calling = asyncio.ensure_future(client.call("work"))
         await until(lambda: any(one.kind == "tool" for one in journal.running()))
@@ -359,29 +353,27 @@ async def test_tasks() -> None:
 async def test_code_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """An abandoned call is shown as ended, also when its code ends later."""
     stuck = Stuck()
-    monkeypatch.setattr("axolotl_server.calls.feature_method.GRACE_SECONDS", 0.01)
+    monkeypatch.setattr("axolotl_server.calls.running_call.GRACE_SECONDS", 0.01)
     flags = {"console": {"enabled": True}}
     async with ServerHost(container_of(stuck), flags=flags) as host:
-        assert host.assembly.console is not None
         assert (await InProcessClient(host.handler).call(stuck.name)).is_error
-        [ended] = host.assembly.console.journal.recent
+        [ended] = console_of(host).journal.recent
         assert (ended.outcome, ended.reason) == ("abandoned", "timeout")
-        assert list(host.assembly.console.journal.running()) == []
+        assert list(console_of(host).journal.running()) == []
         stuck.release.set()
         await stuck.ended.wait()
-    assert host.assembly.console.journal.recent == (ended,)
+    assert console_of(host).journal.recent == (ended,)
 
 
 async def test_beside_telemetry() -> None:
     """The console and the metrics both record every call."""
     flags = {"console": {"enabled": True}, "metrics": {"enabled": True}}
     async with ServerHost(Container(), flags=flags) as host:
-        assert host.assembly.console is not None
         assert host.assembly.observation is not None
         client = InProcessClient(host.handler)
         await client.call("greet", {"name": "Ada"})
         await client.call("complain")
-        assert [(one.name, one.outcome) for one in host.assembly.console.journal.recent] == [
+        assert [(one.name, one.outcome) for one in console_of(host).journal.recent] == [
             ("greet", "ok"),
             ("complain", "error"),
         ]
@@ -393,16 +385,18 @@ async def test_beside_telemetry() -> None:
 
 async def test_failed_reloads_are_reported() -> None:
     """A failed reload is reported to open and new pages until it is fixed."""
-    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
-        assert server.host.assembly.console is not None
-        async with server.listening(client) as reader:
-            await reader.take()
-            server.host.assembly.console.set_problem("SyntaxError")
-            assert (await reader.take()).message == {"type": "problem", "problem": "SyntaxError"}
-            async with server.listening(client) as later:
-                assert (await later.take()).message["problem"] == "SyntaxError"
-            server.host.assembly.console.set_problem(None)
-            assert (await reader.take()).message == {"type": "problem", "problem": None}
+    async with (
+        serving_console(Container()) as server,
+        httpx2.AsyncClient() as client,
+        server.listening(client) as reader,
+    ):
+        await reader.take()
+        console_of(server.host).set_problem("SyntaxError")
+        assert (await reader.take()).message == {"type": "problem", "problem": "SyntaxError"}
+        async with server.listening(client) as later:
+            assert (await later.take()).message["problem"] == "SyntaxError"
+        console_of(server.host).set_problem(None)
+        assert (await reader.take()).message == {"type": "problem", "problem": None}
 
 
 async def test_pages_are_counted() -> None:

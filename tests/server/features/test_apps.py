@@ -6,8 +6,8 @@ import pytest
 
 from axolotl_core import ConfigurationError, Context, ITool, NoArguments, resource
 from axolotl_core.content import AppLink
-from axolotl_core.extension import Extension
 from axolotl_server import ServerHost
+from axolotl_server.extension import Extension
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.tools import Echo
 

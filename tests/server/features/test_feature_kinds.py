@@ -14,10 +14,10 @@ from dependency_injector.containers import DynamicContainer
 
 from axolotl_core import Context, prompt, resource, tool
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.extension import ExtensionMethod, IExtension
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_server import ServerHost
+from axolotl_server.extension import Extension, ExtensionMethod
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.wire import META, connection, message, mirrored, raw_request, read_head
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
@@ -52,7 +52,7 @@ def define_completion(work: Callable[..., Any], **options: Any) -> DynamicContai
     return container_with(prompts=(sample,))
 
 
-class Sample(IExtension):
+class Sample(Extension):
     """An extension with one method."""
 
     identifier = "com.example/sample"

@@ -12,7 +12,7 @@ from dependency_injector import providers
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import connect
 from axolotl_server.access.api_keys import hash_key
-from axolotl_server.audit.rejections import RejectionLog
+from axolotl_server.audit.decisions import RejectionLog
 from tests.support.audited_calls import MemorySink, audit_into
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, call, message, mirrored, raw_exchange, raw_request
 from tests.support.servers.authenticated_server import bearer, discover, gated
@@ -153,7 +153,7 @@ async def test_tokens_without_required_scopes() -> None:
 async def test_a_flood_of_wrong_tokens_makes_few_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each address has one record at once and one with a number later; further addresses are counted together."""
     sink, container = MemorySink(), container_of(Echo())
-    monkeypatch.setattr("axolotl_server.audit.assembly.MAX_REJECTIONS_PER_MINUTE", 2)
+    monkeypatch.setattr("axolotl_server.audit.audit.MAX_REJECTIONS_PER_MINUTE", 2)
     settings = {"auth": AUTH, "http": BEHIND}
     async with serving(container, settings, audit_sinks=[sink]) as server:
         for number in (1, 2, 1, 3, 1, 4, 3):
@@ -168,13 +168,13 @@ async def test_counted_rejections_are_recorded_after_a_minute() -> None:
     """At the end of the window, numbers are recorded, and an address is recorded at once again."""
     sink = MemorySink()
     rejections = RejectionLog(audit_into(sink).trail, 10, window_seconds=0.01)
-    for _ in range(3):
-        rejections.add("192.0.2.1", "wrong")
+    for reason in ("wrong", "late", "later"):
+        rejections.add("192.0.2.1", reason)
     await until(lambda: len(sink.records) == 2)
     rejections.add("192.0.2.1", "wrong again")
     rejections.flush()
     assert [(one.reason, one.repeated) for one in sink.records] == [
         ("wrong", None),
-        ("wrong", 2),
+        ("later", 2),
         ("wrong again", None),
     ]

@@ -25,7 +25,7 @@ async def http() -> AsyncIterator[httpx2.AsyncClient]:
 
 def forgotten(server: HttpServer) -> bool:
     """Whether no response is kept alive any more."""
-    return not server.app._context.keep_alive._members
+    return not server.app.keep_alive._members
 
 
 async def test_a_slow_call_becomes_a_stream(http: httpx2.AsyncClient) -> None:
@@ -103,7 +103,7 @@ async def test_a_client_without_streams_waits(http: httpx2.AsyncClient) -> None:
 async def test_a_streamed_reply_is_primed_at_once(http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """With `sessions.resumable` = `replies`, the event ID does not wait for an interval."""
     probe = Probe()
-    monkeypatch.setattr("axolotl_server.calls.feature_method._WATCH_AFTER_SECONDS", 60)
+    monkeypatch.setattr("axolotl_server.calls.running_call._WATCH_AFTER_SECONDS", 60)
     async with serving(container_of(probe), {"sessions": {"resumable": "replies"}}) as server:
         client = Client(http, server.url)
         await client.begin()

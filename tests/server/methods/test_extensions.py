@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError, Context
-from axolotl_core.extension import Extension, ExtensionMethod, IExtension
 from axolotl_server import ServerHost
+from axolotl_server.extension import Extension, ExtensionMethod
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.tools import Echo, Name
 
@@ -16,7 +16,7 @@ IDENTIFIER = "com.example/receipts"
 ABLE: Mapping[str, Any] = {"extensions": {IDENTIFIER: {}}, "elicitation": {}}
 
 
-class Methods(IExtension):
+class Methods(Extension):
     """An extension with given methods."""
 
     identifier = IDENTIFIER
@@ -53,7 +53,7 @@ async def test_only_extensions_are_extensions() -> None:
 async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> None:
     """The server does not start if an extension defines a present or reserved method of the protocol."""
 
-    class Greedy(IExtension):
+    class Greedy(Extension):
         identifier = IDENTIFIER
 
         @property

@@ -17,6 +17,7 @@ from axolotl_server.http.event_stream import EventStream, KeepAlive
 from axolotl_server.sessions.session import Session
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client
+from tests.support.peers.task_hosts import serve_tasks
 from tests.support.peers.task_peers import Job
 from tests.support.peers.wire import call, message
 from tests.support.scenarios.resumable_calls import Talker, client, said, server, store, talk, talker
@@ -422,7 +423,7 @@ async def test_the_stream_of_a_result_needs_access_too(
     tasks = {"tasks": {"url": f"sqlite:///{tmp_path}/tasks.db"}} if is_stored else {}
     settings = {"sessions": {"resumable": "replies"}, **tasks}
     async with serving(container_of(job), settings, token_verifier=Scoped()) as server:
-        await server.host.begin_tasks(works=True)
+        await serve_tasks(server.host, works=True)
         client = Returning(http, server.url)
         await client.begin()
         async with client.calling(message("tools/call", {"name": "job", "task": {}})) as stream:

@@ -183,3 +183,37 @@ async def test_who_may_use_a_tool_hears_its_task(
             await take(listening, STATUS)
             assert (await client.post(message("tasks/cancel", {"taskId": task_id}))).status_code == 200
             await take(listening, STATUS)
+
+
+class Hesitant(IAuthorizer):
+    """Allows everything, the first time only after a while."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.go_on.wait()
+        return Decision(True, "everybody")
+
+
+@pytest.mark.parametrize("name", ["job", "nothing"])
+async def test_a_request_that_is_cancelled_before_the_decision_ends_like_a_call(
+    http: httpx2.AsyncClient, job: Job, name: str
+) -> None:
+    """Its response is an event stream without a reply; the tool does not run."""
+    hesitant = Hesitant()
+    async with serving(container_of(job), token_verifier=Scoped(), authorizer=hesitant) as server:
+        http.headers["Authorization"] = "Bearer talk"
+        client = Client(http, server.url)
+        await client.begin()
+        running = asyncio.ensure_future(client.post(call(name, id=5, handshake=True)))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await hesitant.asked.wait()
+            assert (await client.post(cancelled(5))).status_code == 202
+            hesitant.go_on.set()
+            response = await running
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+    assert response.text == ""
+    assert not job.started.is_set()

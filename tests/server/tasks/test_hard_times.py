@@ -19,6 +19,7 @@ from axolotl_core import Principal
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server import ServerHost
 from tests.support.containers.note_tools import few, hold, lines_of, note, wait
+from tests.support.peers.task_hosts import serve_tasks, service_of
 from tests.support.peers.task_peers import DirectedPeer
 from tests.support.servers.task_engines import KEY, STORES, prepare_store, store_of
 from tests.support.stores.postgres_server import PostgresServer, postgres_database, require_postgres, shared_postgres
@@ -109,7 +110,7 @@ async def replica(url: str) -> AsyncIterator[ServerHost]:
         "protocol": {"state_keys": [KEY]},
     }
     async with ServerHost(container_of(note, hold, few, wait), flags=flags) as host:
-        await host.begin_tasks(works=False)
+        await serve_tasks(host, works=False)
         yield host
 
 
@@ -210,7 +211,7 @@ async def test_code_stops_soon_after_a_burst_of_cancellations(url: str, tmp_path
         await until_lines(notes, CANCELLATIONS)
 
         async def cancel(number: int, task_id: str) -> None:
-            await host.assembly.tasks.engine.cancel(task_id, None, CancelReason.CLIENT)
+            await service_of(host).engine.cancel(task_id, None, CancelReason.CLIENT)
             acknowledged[str(number)] = time.monotonic()
 
         await asyncio.gather(*(cancel(number, task_id) for number, task_id in enumerate(ids)))

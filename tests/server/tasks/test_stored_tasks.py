@@ -19,6 +19,7 @@ from axolotl_server.extensions.tasks import task_service
 from axolotl_server.extensions.tasks.engines.postgres_tasks import PostgresTasks
 from axolotl_server.extensions.tasks.engines.sqlite_tasks import SqliteTasks
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
+from tests.support.peers.task_hosts import serve_tasks, service_of
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import KEY, STORES, store_of
@@ -78,7 +79,7 @@ async def replica(url: str, *tools: Any, works: bool = True, **settings: Any) ->
         "protocol": {"state_keys": [KEY]},
     }
     async with ServerHost(container_of(*(tools or (order, reveal, halve))), flags=flags) as host:
-        await host.begin_tasks(works=works)
+        await serve_tasks(host, works=works)
         yield host
 
 
@@ -138,7 +139,7 @@ async def test_a_question_is_answered_elsewhere(url: str, design: type[TaskPeer]
 async def test_a_question_is_not_repeated_while_its_answer_is_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that has answered is not asked again, if the store is unreachable at first and the task changes."""
     async with replica(url, works=False) as server, replica(url):
-        engine = server.assembly.tasks.engine
+        engine = service_of(server).engine
         store, attempts, reachable = engine.answer, asyncio.Queue[str](), asyncio.Event()
 
         async def answer(task_id: str, owner: bytes, answers: Any) -> frozenset[str]:
@@ -156,7 +157,7 @@ async def test_a_question_is_not_repeated_while_its_answer_is_stored(url: str, m
         record = await engine.find(task_id, None)
         assert record is not None
         assert record.status == "input_required"
-        server.assembly.tasks.task_changed(TaskChange(record, is_status=False))
+        service_of(server).task_changed(TaskChange(record, is_status=False))
         reachable.set()
         assert text_of(await peer.outcome(task_id)) == "ada ordered 3"
         assert [said for said in peer.heard if said["method"] == "elicitation/create"] == []
@@ -187,7 +188,7 @@ async def test_arguments_are_checked_first(url: str) -> None:
         peer = await DirectedPeer.connect(server, ADA)
         reply = await peer.ask("tools/call", {"name": "halve", "arguments": {"part": "x"}})
         assert reply["result"]["isError"] is True
-        assert await server.assembly.tasks.engine.of(None, 0, 10) == ()
+        assert await service_of(server).engine.of(None, 0, 10) == ()
 
 
 async def test_a_parked_task_frees_its_slot(url: str) -> None:
@@ -286,7 +287,7 @@ async def test_tasks_for_which_there_is_no_room(url: str) -> None:
         tasks = [await peer.start("job") for _ in range(6)]
         flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, "limits": {"max_inflight": 2}}
         async with ServerHost(container_of(job), flags=flags) as worker:
-            await worker.begin_tasks(works=True)
+            await serve_tasks(worker, works=True)
             assert [text_of(await peer.outcome(task["taskId"])) for task in tasks] == ["done"] * 6
 
 
@@ -363,7 +364,7 @@ async def test_a_run_that_waits_for_a_slot_has_not_begun(url: str) -> None:
         peer = await DirectedPeer.connect(server, ADA)
         flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, "limits": {"max_concurrency": 1}}
         async with ServerHost(container_of(job), flags=flags) as worker:
-            await worker.begin_tasks(works=True)
+            await serve_tasks(worker, works=True)
             begun = (await peer.start("job"))["taskId"]
             await job.started.wait()
             waiting = (await peer.start("job"))["taskId"]
@@ -391,7 +392,7 @@ async def test_an_approval_cannot_be_put_back(tmp_path: Path) -> None:
 
     yes = {"action": "accept", "content": {"approve": True}}
     async with replica(f"sqlite:///{tmp_path}/tasks.db", pay) as server:
-        engine = server.assembly.tasks.engine
+        engine = service_of(server).engine
         assert isinstance(engine, StoredTaskEngine)
         peer = await DirectedPeer.connect(server, ADA)
         task_id = (await peer.start("pay"))["taskId"]

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.peers.session_client import Client, EventReader
+from tests.support.peers.task_hosts import serve_tasks
 from tests.support.peers.task_peers import RELATED, STATUS, Herald
 from tests.support.peers.task_results import Waiting, begin, requests_of
 from tests.support.peers.wire import message
@@ -116,7 +117,7 @@ async def test_stored_tasks_in_shared_sessions(http: httpx2.AsyncClient, tmp_pat
     """If another process may ask the same question, it is sent only to a request that waits for the result."""
     shared = {"sessions": {"directory": str(tmp_path / "sessions")}, "tasks": {"url": f"sqlite:///{tmp_path}/t.db"}}
     async with serving(container_of(*ASKING_TOOLS), shared) as server:
-        await server.host.begin_tasks(works=True)
+        await serve_tasks(server.host, works=True)
         client = Client(http, server.url)
         await client.begin(elicitation={})
         async with client.hearing() as stream:
@@ -138,8 +139,8 @@ async def test_messages_go_to_the_process_that_the_client_listens_to(http: httpx
         serving(container_of(herald), shared) as first,
         serving(container_of(Herald("herald")), shared) as second,
     ):
-        await first.host.begin_tasks(works=True)
-        await second.host.begin_tasks(works=False)
+        await serve_tasks(first.host, works=True)
+        await serve_tasks(second.host, works=False)
         client = Client(http, first.url)
         await client.begin()
         elsewhere = Client(http, second.url)

@@ -13,8 +13,10 @@ from pydantic import BaseModel
 from axolotl_core import Context, Principal, tool
 from axolotl_server import ServerHost
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
-from axolotl_server.health import make_health
+from axolotl_server.extensions.tasks.task_telemetry import TASK_METRICS
+from axolotl_server.health import Health
 from axolotl_server.observation.metrics import METRICS
+from tests.support.peers.task_hosts import serve_tasks, service_of
 from tests.support.peers.task_peers import DirectedPeer
 from tests.support.servers.observed_server import Telemetry
 from tests.support.servers.serving import PATIENCE_SECONDS, until
@@ -53,13 +55,13 @@ async def replica(url: str | None, *tools: Any, works: bool = True, **sections: 
         **sections,
     }
     async with ServerHost(container_of(*tools), flags=flags) as host:
-        await host.begin_tasks(works=works)
+        await serve_tasks(host, works=works)
         yield host
 
 
 async def scrape(host: ServerHost) -> dict[tuple[str, ...], float]:
     """Count as the engine does regularly, and read the metrics page: names of samples and values of labels."""
-    engine = host.assembly.tasks.engine
+    engine = service_of(host).engine
     if isinstance(engine, StoredTaskEngine):
         await engine.tidy()
     assert host.assembly.observation is not None
@@ -98,7 +100,7 @@ async def test_a_task_in_the_metrics(kind: str) -> None:
                 assert page["axolotl_tasks_open", "order", "input_required"] == 1
                 await peer.respond(task_id, {"action": "accept", "content": {"amount": 3}}, key="amount")
                 await peer.outcome(task_id)
-                await until(lambda: not worker.assembly.tasks.runner.running)
+                await until(lambda: not service_of(worker).runner.running)
                 page = await scrape(worker)
         assert page["axolotl_task_runs_total", "order", "parked"] == 1
         assert page["axolotl_task_runs_total", "order", "completed"] == 1
@@ -142,7 +144,7 @@ async def test_tasks_in_memory_in_the_metrics() -> None:
         assert (await scrape(server))["axolotl_tasks_open", "order", "input_required"] == 1
         await peer.respond(task_id, {"action": "accept", "content": {"amount": 3}}, key="amount")
         await peer.outcome(task_id)
-        await until(lambda: not server.assembly.tasks.runner.running)
+        await until(lambda: not service_of(server).runner.running)
         assert (await scrape(server))["axolotl_task_runs_total", "order", "completed"] == 1
 
 
@@ -154,7 +156,7 @@ async def test_the_span_of_a_run_is_linked_to_the_submission(kind: str, telemetr
             peer = await DirectedPeer.connect(server, ADA)
             task_id = (await peer.start("fail"))["taskId"]
             await peer.outcome(task_id)
-            await until(lambda: not server.assembly.tasks.runner.running)
+            await until(lambda: not service_of(server).runner.running)
     submitted, run = telemetry.span("tools/call fail"), telemetry.span("task fail")
     assert submitted.context is not None
     assert run.context is not None
@@ -167,7 +169,7 @@ async def test_the_span_of_a_run_is_linked_to_the_submission(kind: str, telemetr
 
 def test_labels_are_bounded() -> None:
     """Metrics of tasks have no labels with IDs, owners or arguments."""
-    labels = {label for metric in METRICS if ".task" in metric.name for label in metric.labels}
+    labels = {label for metric in (*METRICS, *TASK_METRICS) if ".task" in metric.name for label in metric.labels}
     assert labels == set(LABELS)
 
 
@@ -188,12 +190,12 @@ async def test_a_server_without_tasks_does_not_check_the_store(tmp_path: Path) -
     """A store that no tool uses is not opened, and so it is not checked."""
     flags = {"tasks": {"url": f"sqlite:///{tmp_path}/tasks.db"}}
     async with ServerHost(container_of(Echo()), flags=flags) as server:
-        await server.begin_tasks()
+        await server.begin()
         assert await _states(server) == {}
 
 
 async def _states(server: ServerHost) -> dict[str, str]:
-    report = await make_health(server).readiness()
+    report = await Health(server).readiness()
     return {result.name: result.state for result in report.results if result.name == "task_store"}
 
 

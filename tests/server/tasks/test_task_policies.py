@@ -21,6 +21,7 @@ from axolotl_server import ServerHost
 from tests.support.audited_calls import Fickle
 from tests.support.eager_tasks import start_at_once
 from tests.support.peers.memory_peer import Peer
+from tests.support.peers.task_hosts import serve_tasks, service_of
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import ENGINES, KEY, STORES, store_of
@@ -87,7 +88,7 @@ async def replica(url: str | None, *tools: Any, works: bool, **sections: Any) ->
     """A server on a store, which runs tasks or does not."""
     flags = {"tasks": {"url": url, "lease_seconds": 1.0}, "protocol": {"state_keys": [KEY]}, **sections}
     async with ServerHost(container_of(*(tools or (pay, halve, halve_later))), flags=flags) as host:
-        await host.begin_tasks(works=works)
+        await serve_tasks(host, works=works)
         yield host
 
 
@@ -171,7 +172,7 @@ async def test_an_operator_cancels_a_running_task(engine: str | None, tmp_path: 
         task_id = (await peer.start("job"))["taskId"]
         async with asyncio.timeout(PATIENCE_SECONDS):
             await job.started.wait()
-            await server.assembly.tasks.engine.cancel(task_id, None, CancelReason.OPERATOR)
+            await service_of(server).engine.cancel(task_id, None, CancelReason.OPERATOR)
             await job.cancelled.wait()
         assert (await peer.until(task_id, "cancelled"))["statusMessage"] == "An operator cancelled the task"
     end = records(log)[-1]
@@ -185,7 +186,7 @@ async def test_answers_wait_for_the_audit_log(engine: str | None) -> None:
     container.audit_sinks = providers.List(providers.Object(sink))
     flags = {"tasks": {"url": engine}, "protocol": {"state_keys": [KEY]}}
     async with ServerHost(container, flags=flags) as server:
-        await server.begin_tasks(works=True)
+        await serve_tasks(server, works=True)
         peer = await DirectedPeer.connect(server, ADA)
         task_id = (await peer.start("drop", {"table": "t"}))["taskId"]
         await peer.until(task_id, "input_required")
@@ -269,7 +270,7 @@ async def test_access_is_checked_again_in_the_worker(url: str) -> None:
         peer, eve = await DirectedPeer.connect(server, ADA), await DirectedPeer.connect(server, EVE)
         denied = await eve.ask("tools/call", {"name": "halve", "arguments": {"part": 2}})
         task_id = (await peer.start("halve", {"part": 8}))["taskId"]
-        assert len(await server.assembly.tasks.engine.of(None, 0, 10)) == 1
+        assert len(await service_of(server).engine.of(None, 0, 10)) == 1
         async with replica(url, works=True, authorization=allow("eve")):
             outcome = await peer.outcome(task_id)
         assert "error" in outcome, outcome
@@ -343,7 +344,7 @@ async def test_a_quota_is_charged_once(engine: str | None, name: str) -> None:
             assert str(part // 2) in str((await peer.outcome(task_id))["result"]["content"])
         refused = await peer.ask("tools/call", {"name": name, "arguments": {"part": 6}})
         assert refused["result"]["isError"] is True
-        assert len(await server.assembly.tasks.engine.of(None, 0, 10)) == 2
+        assert len(await service_of(server).engine.of(None, 0, 10)) == 2
 
 
 async def test_a_server_that_runs_its_own_tasks_records_both(engine: str | None, tmp_path: Path) -> None:
@@ -386,8 +387,8 @@ async def test_a_task_without_a_caller_does_not_run(
 ) -> None:
     """A task whose caller is lost ends with an error; it does not run as anonymous."""
     async with replica(None, reveal, works=True) as server:
-        submit = server.assembly.tasks.engine.submit
-        monkeypatch.setattr(server.assembly.tasks.engine, "submit", lambda task: submit(replace(task, origin=None)))
+        submit = service_of(server).engine.submit
+        monkeypatch.setattr(service_of(server).engine, "submit", lambda task: submit(replace(task, origin=None)))
         peer = await DirectedPeer.connect(server, ADA)
         outcome = await peer.outcome((await peer.start("reveal"))["taskId"])
     assert outcome["error"]["code"] == -32603
@@ -403,7 +404,7 @@ async def test_wrong_arguments_create_no_task(engine: str | None) -> None:
         requesting = await RequestingPeer.connect(server, ADA)
         error = await requesting.error("tools/call", {"name": "halve", "arguments": {"part": "x"}, "task": {}})
         assert error["code"] == -32602
-        assert await server.assembly.tasks.engine.of(None, 0, 10) == ()
+        assert await service_of(server).engine.of(None, 0, 10) == ()
 
 
 async def test_a_circuit_breaker_counts_all_calls(engine: str | None) -> None:
@@ -471,7 +472,7 @@ async def test_runs_share_the_limits_of_server_and_tool_set(url: str, limits: di
 
     flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, **limits}
     async with ServerHost(Container(), flags=flags) as server:
-        await server.begin_tasks(works=True)
+        await serve_tasks(server, works=True)
         peer = await DirectedPeer.connect(server, ADA)
         tasks = [await peer.start(name) for name in ("pay_now", "refund") * 3]
         await until(lambda: sum(call.deadline is None for call in server.handler.inflight) == len(tasks) - 1)
@@ -480,3 +481,24 @@ async def test_runs_share_the_limits_of_server_and_tool_set(url: str, limits: di
         release.set()
         assert ["done" in str(await peer.outcome(task["taskId"])) for task in tasks] == [True] * 6
     assert most == 1
+
+
+async def test_a_run_of_an_idempotent_tool_waits_for_a_slot(url: str) -> None:
+    """The call of its run is not that of the task, but waits for the same slots."""
+    release = asyncio.Event()
+
+    @tool(task_support="optional", idempotency=Idempotency(key="number"))
+    async def pay_once(number: int) -> str:
+        """Pay."""
+        await release.wait()
+        return f"paid {number}"
+
+    flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, "limits": {"max_concurrency": 1}}
+    async with ServerHost(container_of(pay_once), flags=flags) as server:
+        await serve_tasks(server, works=True)
+        peer = await DirectedPeer.connect(server, ADA)
+        tasks = [await peer.start("pay_once", {"number": number}) for number in (1, 2)]
+        await until(lambda: len(server.handler.inflight) == 2)
+        release.set()
+        outcomes = [await peer.outcome(task["taskId"]) for task in tasks]
+    assert ["paid" in str(outcome) for outcome in outcomes] == [True, True]

@@ -19,6 +19,7 @@ from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngi
 from axolotl_server.extensions.tasks.engines.task_statements import Execute, Operation
 from axolotl_server.extensions.tasks.requested_tasks import RequestedTasks
 from tests.support.peers.session_client import Client
+from tests.support.peers.task_hosts import service_of
 from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer, records_of
 from tests.support.peers.task_results import Waiting, begin
 from tests.support.peers.wire import message
@@ -78,15 +79,15 @@ def requested_of(host: ServerHost) -> RequestedTasks:
 
 def engine_of(host: ServerHost) -> MemoryTaskEngine:
     """Return the engine that keeps tasks in memory."""
-    engine = host.assembly.tasks.engine
+    engine = service_of(host).engine
     assert isinstance(engine, MemoryTaskEngine)
     return engine
 
 
 def assert_nothing_runs(host: ServerHost) -> None:
-    engine, runner, deadlines = engine_of(host), host.assembly.tasks.runner, host.assembly.deadlines
+    engine, runner, deadlines = engine_of(host), service_of(host).runner, host.assembly.deadlines
     assert not host.handler.inflight
-    assert not host.handler.inflight._share_of
+    assert not host.handler.inflight._by_share
     assert not engine._runs
     assert not engine._origins
     assert not requested_of(host)._followers

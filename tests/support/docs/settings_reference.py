@@ -137,7 +137,7 @@ def _table_in(field: Field) -> tuple[str, str] | None:
         marker, inner = "[]", field["items"]
     if field.get("type") == "object":
         values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
-        marker, inner = ".<name>", next(filter(None, values))
+        marker, inner = ".<name>", next((one for one in values if isinstance(one, dict)), {})
     found = _table_in(inner) if inner else None
     return (marker, found[1]) if found else None
 

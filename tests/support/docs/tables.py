@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from axolotl_core.contract.changes import RULES
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from benchmarks.instructions.__main__ import RECORD
 from benchmarks.instructions.comparison import (
@@ -39,6 +38,38 @@ _FEATURES: Final = {
     "sampling_tools": "sampling with tools, and several blocks per message",
 }
 
+CONTRACT_RULES: Final = {
+    "property-added": "A property was added",
+    "property-removed": "A property was removed",
+    "values-changed": "Other values are allowed",
+    "text-changed": "A title, a description, a default or another keyword without an effect on validation was changed",
+    "feature-added": "A feature was added",
+    "feature-removed": "A feature was removed",
+    "name-case-changed": "The case of a name was changed",
+    "output-schema-added": "An output schema was added",
+    "output-schema-removed": "The output schema was removed",
+    "toolset-changed": "The tool set was changed, by which rules and profiles select tools",
+    "hint-lost": "A hint was lost by which clients approve calls without a question",
+    "annotation-changed": "An annotation was changed",
+    "scope-added": "A scope is required now",
+    "scope-removed": "A scope is no longer required",
+    "approval-added": "Calls need approval now",
+    "approval-removed": "Calls no longer need approval",
+    "limit-lowered": "A limit was lowered",
+    "limit-raised": "A limit was raised",
+    "task-support-added": "Calls can run as tasks now",
+    "task-support-changed": "The support for tasks was changed",
+    "page-changed": "The page that displays results was changed",
+    "argument-added": "An optional argument was added to a prompt",
+    "argument-required": "A prompt requires an argument that it did not require before",
+    "argument-optional": "An argument of a prompt became optional",
+    "argument-removed": "An argument of a prompt was removed",
+    "resource-kind-changed": "A resource became a template, or a template a resource",
+    "mime-type-changed": "The MIME type was changed",
+    "cache-hint-changed": "The time that clients may cache the contents was changed",
+    "skill-changed": "The files of a skill were changed",
+}
+
 
 def revisions_table() -> str:
     """Build the table of features by revision."""
@@ -48,7 +79,7 @@ def revisions_table() -> str:
 
 def contract_rules_table() -> str:
     """Build the table of the rules that find changes of a contract."""
-    return table(("Rule", "Finds"), [(f"`{rule}`", meaning) for rule, meaning in RULES.items()])
+    return table(("Rule", "Finds"), [(f"`{rule}`", meaning) for rule, meaning in CONTRACT_RULES.items()])
 
 
 _LAYER_TEXTS: Final = {

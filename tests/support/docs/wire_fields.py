@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from axolotl_server.extensions.tasks.directed_tasks import TOPIC
+from axolotl_server.protocol.params import listen_params
+
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _DECODING: Final = frozenset({"read_params", "convert", "decode", "Decoder"})
 _TRUSTED: Final = (
@@ -37,7 +40,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("CancelledParams.request_id", "CancelledParams.reason", "PromptParams.name", "PromptParams.arguments"),
         *("_Reference.type", "_Reference.name", "_Reference.uri", "_Argument.name", "_Argument.value"),
         *("_Context.arguments", "_CallParams.name"),
-        *("_TaskParams.task_id", "SubscriptionFilter.task_ids", "_MetaParams.meta"),
+        *("_TaskParams.task_id", "KnownFilter.taskIds", "_MetaParams.meta"),
         *("_Roots.roots", "Root.uri", "Root.name", "Annotations.audience", "Annotations.last_modified"),
         *("_CreatedMessage.content", "_CreatedMessage.model", "_CreatedMessage.stop_reason"),
         *("TextContent.text", "TextContent.meta", "ImageContent.data", "ImageContent.mime_type", "ImageContent.meta"),
@@ -55,7 +58,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("_TraceMeta.traceparent", "_TraceMeta.tracestate", "_TraceMeta.baggage"),
     ),
     "axolotl_server.calls.sealing:MAX_TOKEN_LENGTH": ("Params.request_state",),
-    "axolotl_server.protocol.connection:MAX_RESOURCES": ("SubscriptionFilter.resource_subscriptions",),
+    "axolotl_server.protocol.connection:MAX_RESOURCES": ("KnownFilter.resource_subscriptions",),
 }
 """The bound of each field that has no length of its own. The size of a message is one, if nothing keeps the value."""
 
@@ -63,6 +66,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
 def wire_structs() -> list[type[msgspec.Struct]]:
     """Find the structs that messages of clients are decoded into, with those inside of them."""
     found: dict[type[msgspec.Struct], None] = {}
+    _collect(listen_params([TOPIC]), found)  # made when a server starts
     for package in ("axolotl_core", "axolotl_server"):
         for file in sorted((_ROOT / package).rglob("*.py")):
             path = file.relative_to(_ROOT).as_posix()

@@ -11,6 +11,7 @@ from axolotl_core.tools.tool import TaskSupport
 from axolotl_server import ServerHost
 from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
 from tests.support.peers.memory_peer import ABLE, Peer
+from tests.support.peers.task_hosts import service_of
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Probe
 
@@ -23,7 +24,7 @@ REQUIRED: Mapping[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION
 
 def records_of(host: ServerHost) -> list[TaskRecord]:
     """Return the tasks that a server keeps in memory."""
-    engine = host.assembly.tasks.engine
+    engine = service_of(host).engine
     assert isinstance(engine, MemoryTaskEngine)
     return list(engine._memory.read_now(engine._statements.owned(None, 0, 10_000)))
 

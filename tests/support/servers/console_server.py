@@ -10,12 +10,20 @@ import httpx2
 from dependency_injector import containers
 
 from axolotl_server import HttpApp, ServerHost
+from axolotl_server.extensions.console.console import Console
 from tests.support.peers.session_client import EventReader
 from tests.support.servers.serving import free_port, serving
 
 TOKEN = "the-token-of-the-console"
 PAGE = {"X-Axolotl-Console": TOKEN}
 """The headers of the page's requests for data."""
+
+
+def console_of(host: ServerHost) -> Console:
+    """Return the console of a server."""
+    found = host.extension(Console)
+    assert found is not None
+    return found
 
 
 @dataclass(frozen=True)
@@ -34,8 +42,7 @@ class ConsoleServer:
     @property
     def link(self) -> str:
         """The link that the server prints."""
-        assert self.host.assembly.console is not None
-        return self.host.assembly.console.link(self.url)
+        return console_of(self.host).link(self.url)
 
     @asynccontextmanager
     async def listening(self, client: httpx2.AsyncClient) -> AsyncIterator[EventReader]:

@@ -15,6 +15,7 @@ from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
+from axolotl_server.http.server.serve import Acceptor
 from axolotl_server.http.server.uvicorn_adapter import UvicornServer
 
 PATIENCE_SECONDS = 20.0
@@ -65,7 +66,7 @@ async def serving(
             app = make_app(host)
         listener = listener or free_port()
         server = UvicornServer(app, host.settings.http)
-        acceptor = server.listen(listener)
+        acceptor = Acceptor(server, listener)
         try:
             yield HttpServer(host, app, listener.getsockname()[1], server)
         finally:

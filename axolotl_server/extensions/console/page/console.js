@@ -42,7 +42,8 @@ class Page {
   }
 
   start() {
-    makeTabs(find("#tabs"), [...document.querySelectorAll("[data-tab]")]);
+    this.showPanels = makeTabs(find("#tabs"), [...document.querySelectorAll("[data-tab]")]);
+    this.showPanels([]);
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.shown?.cancel();
     });
@@ -143,7 +144,8 @@ class Page {
     }
   }
 
-  showServer({ server, limits, documentation, principal }) {
+  showServer({ server, limits, documentation, principal, panels }) {
+    this.showPanels(panels);
     this.activity.showLimits(limits);
     find("#server-name").textContent = server.title ?? server.name;
     find("#server-version").textContent = server.version;

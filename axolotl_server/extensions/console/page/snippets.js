@@ -7,9 +7,9 @@ import { isObject } from "./schema.js";
 // Each takes (feature, JSON text of the arguments, {protocol, target, principal, signedIn}) and returns a text.
 export const SNIPPETS = { curl: curlCommand, "axolotl call": cliCommand, pytest: pythonTest };
 
-// Only curl works for a container without a name.
-export function snippetNames(server) {
-  return Object.keys(SNIPPETS).filter((name) => name === "curl" || server.target);
+// Only curl works for a container without a name, and a test imports the container.
+export function snippetNames({ target }) {
+  return Object.keys(SNIPPETS).filter((name) => name === "curl" || (name === "pytest" ? target?.attribute : target));
 }
 
 function shownArguments(feature, text) {

@@ -1,4 +1,5 @@
-// Tabs: one button for each section with `data-tab`, of which one is shown. A new section is a new tab.
+// Tabs: one button for each section with `data-tab`, of which one is shown. A new section is a new tab. A section with
+// `data-panel` has one only if the server has that panel: the function that this returns takes the panels.
 
 import { el } from "./dom.js";
 
@@ -18,7 +19,8 @@ export function makeTabs(list, sections) {
   list.addEventListener("keydown", (event) => {
     const place = tabs.indexOf(event.target);
     if (place < 0 || !STEPS[event.key]) return;
-    const next = (place + STEPS[event.key] + tabs.length) % tabs.length;
+    const shown = tabs.filter((tab) => !tab.hidden);
+    const next = tabs.indexOf(shown[(shown.indexOf(event.target) + STEPS[event.key] + shown.length) % shown.length]);
     show(sections[next]);
     tabs[next].focus();
     event.preventDefault();
@@ -26,4 +28,9 @@ export function makeTabs(list, sections) {
   sections.forEach((section) => section.setAttribute("aria-labelledby", `${section.id}-tab`));
   list.append(...tabs);
   show(sections[0]);
+  return (panels) => sections.forEach((section, place) => {
+    const { panel } = section.dataset;
+    tabs[place].hidden = panel !== undefined && !panels.includes(panel);
+    if (tabs[place].hidden && !section.hidden) show(sections[0]);
+  });
 }

@@ -74,7 +74,7 @@ FEATURES = """
     from dependency_injector import containers, providers
 
     from axolotl_core import IPrompt, IResource, IResourceTemplate, NoArguments, prompt, resource, tool
-    from axolotl_core.extension import IExtension
+    from axolotl_server.extension import Extension
 
 
     @tool(app="ui://absent")
@@ -119,7 +119,7 @@ FEATURES = """
             return ""
 
 
-    class Receipts(IExtension):
+    class Receipts(Extension):
         identifier = "receipts"
 
 

@@ -140,10 +140,10 @@ def test_a_tool_set_that_is_not_served(cli: CommandLine) -> None:
 
 EXTENSION = """
 
-    from axolotl_core.extension import IExtension
+    from axolotl_server.extension import Extension
 
 
-    class Till(IExtension):
+    class Till(Extension):
         identifier = "com.example/till"
 
         async def open(self, arguments, context):

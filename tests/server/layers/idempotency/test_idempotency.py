@@ -14,6 +14,7 @@ from axolotl_core.errors import Declined, InvalidParams, Overloaded, Refused, To
 from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import connect
+from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.support.counting_tools import Order, Pay, Till, forget, outage_log, text
@@ -229,7 +230,7 @@ async def test_the_digest_of_the_arguments() -> None:
 
     target = Digested()
     spec = spec_of(target)
-    invoke = IdempotencyLayer(MemoryResultStore(100, 10_000), forget, outage_log()).wrap(
+    invoke = IdempotencyLayer(MemoryResultStore(100, 10_000), forget, outage_log(), DeadlineTable()).wrap(
         spec, lambda call: target.execute(call.arguments, call)
     )
     calls = [
@@ -270,4 +271,5 @@ async def innermost(call: Any) -> Any:
 
 def test_other_tools_are_not_wrapped() -> None:
     """A tool without idempotency is not wrapped."""
-    assert IdempotencyLayer(MemoryResultStore(1, 1), forget, outage_log()).wrap(spec_of(Echo()), innermost) is innermost
+    layer = IdempotencyLayer(MemoryResultStore(1, 1), forget, outage_log(), DeadlineTable())
+    assert layer.wrap(spec_of(Echo()), innermost) is innermost

@@ -10,7 +10,7 @@ from axolotl_core import Context, ToolError
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.layers.concurrency import ConcurrencyLayer
 from tests.support.core.callers import Caller
-from tests.support.counting_tools import Order, Pay, Till
+from tests.support.counting_tools import Order, Pay, Till, text
 from tests.support.peers.layer_calls import spec_of
 
 
@@ -28,17 +28,19 @@ async def test_everybody_gets_the_same(said: Any) -> None:
 
 
 async def test_the_first_may_leave() -> None:
-    """The run continues if the first caller leaves."""
+    """The run continues if the first caller leaves, and that caller's call ends with it."""
     till = Till()
     first = till.begin()
     await till.running()
     second = till.begin()
     await asyncio.sleep(0)
-    first.stop(CancelReason.TIMEOUT)
-    assert isinstance(await first.outcome(), asyncio.CancelledError)
+    first.stop()
+    await asyncio.sleep(0)
+    assert not first.task.done()
     assert not till.tool.contexts[0].cancelled
     await till.end("paid")
     assert await second.outcome() == "k paid"
+    assert isinstance(await first.outcome(), asyncio.CancelledError)
     assert (till.tool.runs["k"], till.tool.cancelled["k"]) == (1, 0)
 
 
@@ -55,21 +57,36 @@ async def test_another_may_leave() -> None:
     assert await first.outcome() == "k paid"
 
 
-@pytest.mark.parametrize("reason", list(CancelReason))
-async def test_the_last_caller_stops_the_run(reason: CancelReason) -> None:
-    """When the last caller leaves, the run is stopped with that caller's reason, and can be repeated."""
+@pytest.mark.parametrize("reason", [CancelReason.CLIENT, CancelReason.DISCONNECT])
+async def test_work_is_finished_for_nobody(reason: CancelReason) -> None:
+    """Work that has begun is finished and stored, although all callers have left; a later call gets its result."""
     till = Till()
     first, second = till.begin(), till.begin()
     await till.running()
-    first.stop()
-    await first.outcome()
+    first.stop(reason)
     second.stop(reason)
     assert isinstance(await second.outcome(), asyncio.CancelledError)
+    await till.end("paid")
+    assert isinstance(await first.outcome(), asyncio.CancelledError)
+    assert text(await till.begin().outcome()) == "k paid"
+    assert (till.tool.runs["k"], till.tool.cancelled["k"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "reason", [CancelReason.OPERATOR, CancelReason.TIMEOUT, CancelReason.SHUTDOWN, CancelReason.LOST]
+)
+async def test_the_server_stops_a_run(reason: CancelReason) -> None:
+    """When the server stops the first call, its run is stopped for the same reason, and calls that wait begin again."""
+    till = Till()
+    first, second = till.begin(), till.begin()
+    await till.running()
+    first.stop(reason)
+    assert isinstance(await first.outcome(), asyncio.CancelledError)
     assert till.tool.cancelled["k"] == 1
     assert till.tool.contexts[0].cancel_reason is reason
-    third = till.begin()
     await till.end("paid")
-    assert await third.outcome() == "k paid"
+    assert await second.outcome() == "k paid"
+    assert till.tool.runs["k"] == 2
 
 
 async def test_a_stop_before_the_work_began() -> None:
@@ -79,7 +96,7 @@ async def test_a_stop_before_the_work_began() -> None:
         call = till.begin()
         for _ in range(turns):
             await asyncio.sleep(0)
-        call.stop()
+        call.stop(CancelReason.TIMEOUT)
         assert isinstance(await call.outcome(), asyncio.CancelledError)
     last = till.begin()
     await till.end("paid")
@@ -87,29 +104,38 @@ async def test_a_stop_before_the_work_began() -> None:
 
 
 async def test_the_deadline_of_a_run() -> None:
-    """The run has the latest deadline of its callers."""
+    """The run has the deadline of the call that began it, and that call is stopped with it."""
     till = Till()
-    first = till.begin(seconds=10)
+    first = till.begin(seconds=0.02)
+    deadline = first.call.deadline
     await till.running()
-    context = till.tool.contexts[0]
-    assert context.deadline == first.call.deadline
-    second = till.begin(seconds=20)
-    await asyncio.sleep(0)
-    assert context.deadline == second.call.deadline
-    second.stop()
-    await second.outcome()
-    assert context.deadline == first.call.deadline
+    second = till.begin(seconds=60)
+    assert first.call.deadline is None
+    assert till.tool.contexts[0].deadline == pytest.approx(deadline, abs=0.01)
+    assert isinstance(await first.outcome(), asyncio.CancelledError)
+    assert first.call.cancel_reason is CancelReason.TIMEOUT
+    assert till.tool.contexts[0].cancel_reason is CancelReason.TIMEOUT
     await till.end("paid")
-    await first.outcome()
+    assert await second.outcome() == "k paid"
 
 
-async def test_progress_goes_to_all_callers() -> None:
-    """Progress and log messages go to all waiting callers, and progress extends all deadlines."""
-    till, callers, moved = Till(), [Caller(), Caller()], []
+async def test_the_deadline_of_a_run_that_nobody_waits_for() -> None:
+    """A run whose caller has left still has its deadline."""
+    till = Till()
+    first = till.begin(seconds=0.02)
+    await till.running()
+    first.stop()
+    assert isinstance(await first.outcome(), asyncio.CancelledError)
+    assert till.tool.contexts[0].cancel_reason is CancelReason.TIMEOUT
+    assert first.call.cancel_reason is CancelReason.CLIENT
+
+
+async def test_progress_goes_to_the_first_caller() -> None:
+    """Progress and log messages go to the caller that began the run, and progress extends the deadline of the run."""
+    till, callers = Till(), [Caller(), Caller()]
     calls = [till.begin(caller=caller, seconds=10) for caller in callers]
 
     def extend(call: Any) -> None:
-        moved.append(call)
         call.deadline = monotonic() + 100
 
     for call in calls:
@@ -119,10 +145,9 @@ async def test_progress_goes_to_all_callers() -> None:
     context.report_progress(1, 2)
     context.log("info", "x")
     context.hang_up()
-    assert [caller.progress for caller in callers] == [[(1, 2, None)]] * 2
-    assert [caller.logged for caller in callers] == [[("info", "x", None)]] * 2
-    assert [caller.hung_up for caller in callers] == [1, 1]
-    assert moved == [call.call for call in calls]
+    assert [caller.progress for caller in callers] == [[(1, 2, None)], []]
+    assert [caller.logged for caller in callers] == [[("info", "x", None)], []]
+    assert [caller.hung_up for caller in callers] == [1, 0]
     assert context.remaining_seconds is not None
     assert context.remaining_seconds > 50
     await till.end("paid")
@@ -138,22 +163,21 @@ class Scoping(Pay):
         return await super().execute(arguments, context)
 
 
-@pytest.mark.parametrize("left", [0, 1, 2])
-async def test_resources_of_a_run_are_finalized_once(left: int) -> None:
-    """Resources of a run are finalized once at its end, even if callers have left before."""
+@pytest.mark.parametrize("reason", [None, CancelReason.CLIENT, CancelReason.TIMEOUT])
+async def test_resources_of_a_run_are_finalized_once(reason: CancelReason | None) -> None:
+    """Resources of a run are finalized once at its end, even if its caller has left before."""
     till = Till(Scoping())
-    calls = [till.begin(), till.begin()]
+    call = till.begin()
     await till.running()
-    for call in calls[:left]:
-        assert till.finalised == []
-        call.stop()
-        await call.outcome()
-    if left < len(calls):
+    if reason is not None:
+        call.stop(reason)
+    await asyncio.sleep(0)
+    assert till.finalised == []
+    if reason is not CancelReason.TIMEOUT:
         await till.end("paid")
-    for call in calls:
-        await call.outcome()
+    await call.outcome()
     assert till.finalised == till.tool.contexts
-    assert till.finalised[0].cancelled is (left == 2)
+    assert till.finalised[0].cancelled is (reason is CancelReason.TIMEOUT)
 
 
 async def test_joined_calls_take_no_slot() -> None:

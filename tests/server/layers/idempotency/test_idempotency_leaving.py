@@ -3,38 +3,17 @@
 import asyncio
 import contextlib
 import threading
-from typing import Any
 
 from axolotl_core import Context, ToolError
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
-from axolotl_core.layers import Call
 from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.layers.idempotency.shared_run import SharedRun
 from axolotl_server.stores.memory_results import MemoryResultStore
-from tests.support.counting_tools import Order, Pay, Till, forget, text
-from tests.support.peers.layer_calls import HandCall, spec_of
+from tests.support.counting_tools import Order, Pay, Till, text
+from tests.support.peers.memory_peer import Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
-
-
-async def test_work_that_is_cancelled_before_its_first_step() -> None:
-    """A run that is canceled before its first step ends, and its key is released."""
-    gone: list[str] = []
-    spec = spec_of(Pay())
-
-    async def never() -> None:
-        gone.append("begun")
-
-    async def share(call: Call) -> Any:
-        run = SharedRun(call, "", lambda: gone.append("gone"), forget)
-        run.start(never())
-        run.call.stop(CancelReason.SHUTDOWN)
-        return await run.outcome_for(call)
-
-    assert await HandCall(share, spec).outcome() is None
-    assert gone == ["gone"]
 
 
 class SlowStore(MemoryResultStore):
@@ -152,7 +131,7 @@ async def test_a_failure_caused_by_cancellation_is_not_stored() -> None:
     till = Till(Complaining())
     first = till.begin()
     await till.running()
-    first.stop()
+    first.stop(CancelReason.TIMEOUT)
     await first.outcome()
     second = till.begin()
     await till.end("paid")
@@ -189,15 +168,30 @@ async def test_work_that_cannot_be_stopped() -> None:
 
 
 async def test_a_call_that_is_abandoned() -> None:
-    """Inner layers are notified of an abandoned call for a shared run too."""
+    """Inner layers are notified of an abandoned call too, if its run does not stop."""
     till, told = Till(Shielded()), []
     call = till.begin()
     await till.running()
     till.tool.contexts[0].when_abandoned(lambda: told.append("told"))  # type: ignore[attr-defined]
-    call.stop()
-    await asyncio.sleep(0)
+    call.stop(CancelReason.TIMEOUT)
     await asyncio.sleep(0)
     call.call.abandon()
+    assert told == ["told"]
+    await till.end("paid")
+    await call.outcome()
+
+
+async def test_a_run_that_is_finished_is_not_abandoned() -> None:
+    """Inner layers see the end of work that is finished without its caller; they are told if it does not stop later."""
+    till, told = Till(Shielded()), []
+    call = till.begin(seconds=0.05)
+    await till.running()
+    till.tool.contexts[0].when_abandoned(lambda: told.append("told"))  # type: ignore[attr-defined]
+    call.stop()
+    await asyncio.sleep(0)
+    call.call.abandon()
+    assert told == []
+    await until(lambda: till.tool.contexts[0].cancelled)
     assert told == ["told"]
     await till.end("paid")
     await call.outcome()
@@ -240,3 +234,36 @@ async def test_an_abandoned_thread_is_not_started_again() -> None:
         assert (await client.call("pay", {"key": "k"})).text == "done"
         assert (pay.runs["k"], pay.most) == (2, 1)
         await client.close()
+
+
+async def test_work_that_is_finished_counts_as_running() -> None:
+    """While the work of a cancelled call is finished, it takes its place on the server; its result is stored."""
+    pay = Pay()
+    async with ServerHost(container_of(pay), flags={"limits": {"max_inflight": 1}}) as host:
+        calls, peer = host.handler.inflight, Peer(host)
+        peer.call("pay", {"key": "k"}, id=1)
+        await until(lambda: "k" in pay.ends)
+        peer.cancel(1)
+        await until(lambda: len(calls.zombies) == 1)
+        peer.call("pay", {"key": "k"}, id=2)
+        assert (await peer.receive())["result"]["_meta"]["axolotl/reason"] == "overloaded"
+        pay.ends["k"].set_result("paid")
+        await until(lambda: not calls.zombies)
+        peer.call("pay", {"key": "k"}, id=3)
+        replayed = (await peer.receive())["result"]
+        assert (replayed["content"][0]["text"], replayed["_meta"]["axolotl/replayed"]) == ("k paid", True)
+        await peer.close()
+        assert pay.runs["k"] == 1
+
+
+async def test_the_end_of_a_server_stops_runs() -> None:
+    """The shutdown of a server stops work that a caller waits for, which is not stored."""
+    pay = Pay()
+    async with ServerHost(container_of(pay)) as host:
+        peer = Peer(host)
+        peer.call("pay", {"key": "k"}, id=1)
+        await until(lambda: "k" in pay.ends)
+        host.handler.inflight.stop_all(CancelReason.SHUTDOWN)
+        assert (await peer.receive())["result"]["_meta"]["axolotl/reason"] == "shutdown"
+        assert (pay.cancelled["k"], pay.contexts[0].cancel_reason) == (1, CancelReason.SHUTDOWN)
+        await peer.close()

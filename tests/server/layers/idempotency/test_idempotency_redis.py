@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from axolotl_core import ToolError
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
 from axolotl_core.policies.tool_rules import ResultStoreError
 from axolotl_server.settings.calls import IdempotencySettings
@@ -89,7 +90,7 @@ async def test_a_failed_run_is_taken_over(redis: RedisServer, client: Redis, how
         if how == "fails":
             await first.end(ToolError("no"))
         else:
-            one.stop()
+            one.stop(CancelReason.TIMEOUT)
         await one.outcome()
         await second.end("paid")
         assert await other.outcome() == "k paid"
@@ -141,7 +142,7 @@ async def test_a_claim_is_not_renewed_after_the_run(redis: RedisServer, client: 
         await till.running()
         assert len(asyncio.all_tasks()) > len(before)
         if said is None:
-            call.stop()
+            call.stop(CancelReason.TIMEOUT)
         else:
             await till.end(said)
         await call.outcome()
@@ -171,7 +172,7 @@ async def test_keys_reveal_nothing_about_a_call(redis: RedisServer, client: Redi
         assert b"swordfish" not in name
         assert b"anonymous" not in name
         assert len(name) < 100
-        call.stop()
+        call.stop(CancelReason.TIMEOUT)
         await call.outcome()
         await until(lambda: not till.tool.ends)
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -229,14 +230,14 @@ async def test_redis_hangs(redis: RedisServer) -> None:
             own.go_on()
 
 
-async def test_a_caller_leaves_while_the_key_is_claimed(redis: RedisServer, client: Redis) -> None:
+async def test_a_stop_while_the_key_is_claimed(redis: RedisServer, client: Redis) -> None:
     """A call that is stopped during its start leaves no claim."""
     async with Replicas(redis.url) as (till, _):
         for turns in range(12):
             call = till.begin()
             for _ in range(turns):
                 await asyncio.sleep(0)
-            call.stop()
+            call.stop(CancelReason.TIMEOUT)
             assert isinstance(await call.outcome(), asyncio.CancelledError)
         last = till.begin()
         await till.end("paid")

@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from axolotl_cli.checking.trial_start import Finding, Severity, try_to_start
 from axolotl_cli.exit import ExitCode
+from axolotl_cli.logs import start_logging
 from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
-
-if TYPE_CHECKING:
-    from axolotl_cli.checking.findings import Finding
-    from axolotl_cli.checking.trial_start import TrialStart
-    from axolotl_cli.target import ChosenTarget
+from axolotl_cli.output import print_json
+from axolotl_cli.runtime import reserved_output, run
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import counted, number, one_line
+from axolotl_cli.views.setting_values import unknown_variables_of
 
 
 def check(
@@ -27,15 +29,13 @@ def check(
 
     Errors in the settings are reported before those of features. The exit code is 2 if there are errors.
     """
-    from axolotl_cli.target import resolve_target
-
     chosen = resolve_target(target, toolset, files=files)
-    trial = _try_to_start(chosen)
-    findings = [*trial.findings, *_unknown_variables(chosen)]
+    with reserved_output():
+        start_logging("error")
+        trial = run(try_to_start(chosen))
+    findings = [*trial.findings, *(Finding(Severity.WARNING, text) for text in unknown_variables_of(chosen))]
     failed = any(strict or finding.severity == "error" for finding in findings)
     if as_json:
-        from axolotl_cli.output import print_json
-
         described = [
             {key: value for key, value in asdict(one).items() if value is not None or key == "tool"} for one in findings
         ]
@@ -45,28 +45,7 @@ def check(
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
 
 
-def _unknown_variables(target: "ChosenTarget") -> "list[Finding]":
-    from axolotl_cli.checking.findings import Finding, Severity
-    from axolotl_cli.views.setting_values import unknown_variables_of
-
-    return [Finding(Severity.WARNING, text) for text in unknown_variables_of(target)]
-
-
-def _try_to_start(target: "ChosenTarget") -> "TrialStart":
-    from axolotl_cli.checking.trial_start import TrialStart
-    from axolotl_cli.logs import start_logging
-    from axolotl_cli.runtime import reserved_output, run
-
-    trial = TrialStart(target)
-    with reserved_output():
-        start_logging("error")
-        run(trial.run())
-    return trial
-
-
-def _print_text(target: str, findings: "list[Finding]", counts: Mapping[str, int]) -> None:
-    from axolotl_cli.text import counted, number, one_line
-
+def _print_text(target: str, findings: list[Finding], counts: Mapping[str, int]) -> None:
     errors = sum(finding.severity == "error" for finding in findings)
     for finding in findings:
         color = "red" if finding.severity == "error" else "yellow"

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets
+from axolotl_cli.serving.task_worker import run_tasks
+from axolotl_cli.target import resolve_target
 
 
 def worker(
@@ -25,10 +27,8 @@ def worker(
 
     Running tasks then have http.drain_seconds to finish. After that, tasks that may restart go back to the queue.
     """
-    from axolotl_cli.serving.task_worker import run_tasks
-
     flags: dict[str, Any] = {} if log_level is None else {"log_level": log_level.value}
     if concurrency is not None:
         flags["tasks"] = {"concurrency": concurrency}
     names = None if tools is None else frozenset(name.strip() for name in tools.split(",") if name.strip())
-    run_tasks(target, toolset, flags, files, tools=names, health=health)
+    run_tasks(resolve_target(target, toolset, flags, files), tools=names, health=health)

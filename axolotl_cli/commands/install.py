@@ -3,23 +3,20 @@
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from axolotl_cli.options import (
-    ClientName,
-    FileOptions,
-    Scope,
-    Target,
-    ToolSets,
-    Transport,
-)
-
-if TYPE_CHECKING:
-    from axolotl_cli.clients.config_file import ClientFile
-    from axolotl_cli.clients.entry import ClientEntry
-
+from axolotl_cli.clients.client import CLIENTS, ConfigPaths
+from axolotl_cli.clients.config_file import ClientFile, InvalidConfigFile
+from axolotl_cli.clients.entry import ClientEntry, EntryRequest, Launcher, entry_for, missing_variables
+from axolotl_cli.clients.registry_manifest import server_manifest
+from axolotl_cli.options import ClientName, FileOptions, Scope, Target, ToolSets, Transport
+from axolotl_cli.output import print_json
+from axolotl_cli.runtime import load_server_settings
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import warn
+from axolotl_core.errors import ConfigurationError
 
 _Client = Annotated[
     ClientName,
@@ -115,12 +112,11 @@ def install(
 
     Other servers and settings in the file stay as they are, and a backup is kept. A file with comments is not changed.
     """
-    from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.config_file import ClientFile
-    from axolotl_cli.clients.entry import EntryRequest, Launcher, entry_for
-
     if client is ClientName.REGISTRY:
-        _print_for_registry(target, files, name=name, packages=package or [], env=env or [], url=url)
+        if not package and url is None:
+            raise typer.BadParameter("a registry needs a way to get the server: add --package, --url or both")
+        settings = load_server_settings(resolve_target(target, files=files))
+        print_json(server_manifest(settings, name, package or [], env or [], url))
         return
     path = _path(client, scope, config, write)
     with_uv = Launcher.UV_PROJECT if scope is Scope.PROJECT else Launcher.UV
@@ -137,9 +133,6 @@ def install(
 
 
 def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) -> Path | None:
-    from axolotl_cli.clients.client import CLIENTS, ConfigPaths
-    from axolotl_core.errors import ConfigurationError
-
     if config is not None:
         return config.absolute()
     path = ConfigPaths.of_this_machine().find(client, scope)
@@ -156,12 +149,7 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
     return path
 
 
-def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEntry", *, force: bool) -> None:
-    from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.config_file import InvalidConfigFile
-    from axolotl_cli.output import print_json
-    from axolotl_core.errors import ConfigurationError
-
+def _write(file: ClientFile, client: ClientName, path: Path, entry: ClientEntry, *, force: bool) -> None:
     try:
         text = file.with_entry(entry, force=force)
     except InvalidConfigFile as error:
@@ -178,9 +166,7 @@ def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEnt
         typer.echo(CLIENTS[client].next_step)
 
 
-def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEntry") -> None:
-    from axolotl_cli.output import print_json
-
+def _print(client: ClientName, scope: Scope, path: Path | None, entry: ClientEntry) -> None:
     print_json(entry.document)
     if path is not None:
         typer.echo(f"Add this to {path}, or let --write do it.", err=True)
@@ -190,30 +176,9 @@ def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEn
 
 
 def _warn(scope: Scope, variables: list[str], uv: bool) -> None:
-    from axolotl_cli.clients.entry import missing_variables
-
-    names = missing_variables(variables)
-    warnings = []
     if scope is Scope.PROJECT and not uv:
-        warnings.append(
-            "the entry has paths of this machine, which others in the project do not have; use --uv if they have uv"
-        )
+        warn("the entry has paths of this machine, which others in the project do not have; use --uv if they have uv")
+    names = missing_variables(variables)
     if names:
         options = " ".join(f"--env {name}" for name in names)
-        warnings.append(f"the client does not set {', '.join(names)}: add {options} if the server needs it")
-    for text in warnings:
-        typer.echo(f"{typer.style('Warning:', fg='yellow', bold=True)} {text}", err=True)
-
-
-def _print_for_registry(
-    target: str | None, files: FileOptions, *, name: str | None, packages: list[str], env: list[str], url: str | None
-) -> None:
-    from axolotl_cli.clients.registry_manifest import server_manifest
-    from axolotl_cli.output import print_json
-    from axolotl_cli.runtime import load_server_settings
-    from axolotl_cli.target import resolve_target
-
-    if not packages and url is None:
-        raise typer.BadParameter("a registry needs a way to get the server: add --package, --url or both")
-    settings = load_server_settings(resolve_target(target, files=files))
-    print_json(server_manifest(settings, name, packages, env, url))
+        warn(f"the client does not set {', '.join(names)}: add {options} if the server needs it")

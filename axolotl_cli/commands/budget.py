@@ -1,16 +1,17 @@
 """`axolotl budget`: what the list of tools costs a model."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
+from axolotl_cli.output import print_json
 from axolotl_cli.principal import ActingPrincipal
-
-if TYPE_CHECKING:
-    from axolotl_cli.views.tool_costs import BudgetReport
-    from axolotl_server.host import ServerHost
+from axolotl_cli.runtime import with_host
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import report as report_problem
+from axolotl_cli.views.tool_costs import make_report, print_report
 
 
 def budget(
@@ -29,24 +30,12 @@ def budget(
     With --as, only the tools that the principal may use are counted.
     The exit code is 1 if they cost more than --max-tokens.
     """
-    from axolotl_cli.target import resolve_target
-
     chosen = resolve_target(target, toolset, files=files)
-    from axolotl_cli.runtime import with_host
-    from axolotl_cli.views.tool_costs import make_report, print_report
-
-    async def count(host: "ServerHost") -> "BudgetReport":
-        return await make_report(host, principal, max_tokens)
-
-    report = with_host(chosen, count)
+    report = with_host(chosen, lambda host: make_report(host, principal, max_tokens))
     if as_json:
-        from axolotl_cli.output import print_json
-
         print_json(report)
     else:
         print_report(report)
     if report.is_over:
-        from axolotl_cli.text import report as report_problem
-
         report_problem(f"The tools cost {report.total.tokens:,} tokens, but at most {max_tokens:,} are allowed")
         raise typer.Exit(ExitCode.OVER_BUDGET)

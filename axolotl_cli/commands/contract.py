@@ -1,15 +1,20 @@
 """`axolotl contract`: a lock file with everything that callers rely on, and changes against it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from axolotl_cli.contract.change_report import ContractReport, compare, print_changes
+from axolotl_cli.contract.sources import freeze_code, read_baseline
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson, FileOptions, Target, ToolSets
-
-if TYPE_CHECKING:
-    from axolotl_cli.contract.change_report import Comparison
+from axolotl_cli.output import print_json
+from axolotl_cli.target import resolve_target
+from axolotl_cli.text import counted
+from axolotl_cli.text import report as report_problem
+from axolotl_core.contract.lock import LOCK_FILE
+from axolotl_core.errors import ConfigurationError
 
 contract = typer.Typer(
     name="contract", no_args_is_help=True, help="Freeze what callers rely on, and find changes that break them."
@@ -40,14 +45,8 @@ def freeze(
 
     The file is sorted, so that only changes of the contract change it.
     """
-    from axolotl_cli.target import resolve_target
-
     here = Path.cwd()
     chosen = resolve_target(target, toolset, files=files)
-    from axolotl_cli.contract.sources import freeze_code
-    from axolotl_cli.text import counted
-    from axolotl_core.contract.lock import LOCK_FILE
-
     path = Path(LOCK_FILE) if output is None else here / output
     lock = freeze_code(chosen)
     changed = _write(path, lock.text)
@@ -58,8 +57,6 @@ def freeze(
 
 def _write(path: Path, text: str) -> bool:
     """Write a file unless it has this content; return whether it was written."""
-    from axolotl_core.errors import ConfigurationError
-
     data = text.encode()
     try:
         if path.is_file() and path.read_bytes() == data:
@@ -88,18 +85,12 @@ def diff(
     The exit code is 1 if a change is breaking, 4 if one is risky and none is breaking.
     It is 2 if a contract cannot be read.
     """
-    from axolotl_cli.target import resolve_target
-
     here = Path.cwd()
     chosen = resolve_target(target, toolset, files=files)
-    from axolotl_cli.contract.change_report import compare
-    from axolotl_cli.contract.sources import freeze_code, read_baseline
-    from axolotl_core.contract.lock import LOCK_FILE
-
     old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here, token_env)
-    comparison = compare(old.select(chosen.toolsets), freeze_code(chosen))
-    _print(comparison, as_json)
-    raise typer.Exit(comparison.code)
+    report = compare(old.select(chosen.toolsets), freeze_code(chosen))
+    _print(report, as_json)
+    raise typer.Exit(report.code)
 
 
 @contract.command("check")
@@ -123,34 +114,23 @@ def check(
     The exit code is 1 if the lock file is out of date, or a change is breaking or undecided.
     It is 4 if changes are risky, and 2 if a contract cannot be read.
     """
-    from axolotl_cli.target import resolve_target
-
     here = Path.cwd()
     chosen = resolve_target(target, toolset, files=files)
-    from axolotl_cli.contract.change_report import compare
-    from axolotl_cli.contract.sources import freeze_code, read_baseline
-    from axolotl_core.contract.lock import LOCK_FILE
-
     lock = read_baseline(LOCK_FILE, Path.cwd()).select(chosen.toolsets)
     old = lock if base is None else read_baseline(base, here, token_env).select(chosen.toolsets)
     code = freeze_code(chosen)
-    comparison = compare(old, code)._replace(is_stale=lock.lock.digest != code.digest)
-    _print(comparison, as_json)
-    if comparison.is_stale:
-        from axolotl_cli.text import report as report_problem
-
+    report = compare(old, code, is_stale=lock.lock.digest != code.digest)
+    _print(report, as_json)
+    if report.stale:
         report_problem(f"{LOCK_FILE} differs from the code: run axolotl contract freeze, and review what changes in it")
-    if comparison.is_stale or comparison.summary.undecided:
+    if report.stale or report.summary.undecided:
         raise typer.Exit(ExitCode.BREAKING)
-    is_accepted = allow_risky and comparison.code is ExitCode.RISKY
-    raise typer.Exit(ExitCode.DONE if is_accepted else comparison.code)
+    is_accepted = allow_risky and report.code is ExitCode.RISKY
+    raise typer.Exit(ExitCode.DONE if is_accepted else report.code)
 
 
-def _print(comparison: "Comparison", as_json: bool) -> None:
-    from axolotl_cli.contract.change_report import print_changes
-    from axolotl_cli.output import print_json
-
+def _print(report: ContractReport, as_json: bool) -> None:
     if as_json:
-        print_json(comparison.report)
+        print_json(report)
     else:
-        print_changes(comparison)
+        print_changes(report)

@@ -1,9 +1,14 @@
 """`axolotl new`: a project that passes its own checks."""
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from axolotl_cli.scaffold.project_name import read_project_name
+from axolotl_cli.scaffold.rendering import VENDORED, freeze_contract, rendered
+from axolotl_core.errors import ConfigurationError
 
 
 def new(
@@ -24,13 +29,10 @@ def new(
 
     The directory must not exist, or be empty. Nothing is left if the command fails.
     """
-    from axolotl_cli.scaffold.project_name import read_project_name
-    from axolotl_cli.scaffold.rendering import VENDORED, freeze_contract, rendered
-
     project = read_project_name(name)
     target = Path(name) if directory is None else directory
-    if not minimal:
-        _require_skills()
+    if not minimal and importlib.util.find_spec("yaml") is None:
+        raise ConfigurationError.missing_extra("A full project has a skill, which", "skills", "or use --minimal")
     with rendered("minimal" if minimal else "full", project, target) as temporary:
         freeze_contract(temporary, project)
     typer.echo(f"Created {name} in {target}. Next:\n")
@@ -43,13 +45,3 @@ def new(
         typer.echo(f"  {command}")
     if (target / VENDORED).is_dir():
         typer.echo(f"\nCommit {VENDORED}/ too: Axolotl was not installed from a package index, so it is a wheel there.")
-
-
-def _require_skills() -> None:
-    """Raise ConfigurationError without the package that the skills of the project need."""
-    from importlib.util import find_spec
-
-    if find_spec("yaml") is None:
-        from axolotl_core.errors import ConfigurationError
-
-        raise ConfigurationError.missing_extra("A full project has a skill, which", "skills", "or use --minimal")

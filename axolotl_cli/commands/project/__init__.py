@@ -1,1 +1,0 @@
-"""Commands about a project: its checks, its entry in clients, its contract and its size."""
