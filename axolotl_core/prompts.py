@@ -10,12 +10,7 @@ from axolotl_core.arguments import check_textual
 from axolotl_core.calls.context import Context
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
 from axolotl_core.features.completion import CompletableFunction, ICompletable, check_model
-from axolotl_core.features.feature import (
-    check_attributes,
-    check_awaited,
-    check_kind,
-    declared_types,
-)
+from axolotl_core.features.feature import check_attributes, check_awaited, check_kind, declared_types
 from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 
 ArgumentsT = TypeVar("ArgumentsT")
@@ -104,21 +99,17 @@ def check_prompt(prompt: Any) -> None:
 
 
 def _message(part: Any) -> PromptMessage:
-    if isinstance(part, PromptMessage):
-        return _checked(part)
     if isinstance(part, str):
         return PromptMessage("user", TextContent(part))
     if isinstance(part, BLOCKS):
         return PromptMessage("user", part)
-    raise TypeError(f"a prompt returns strings, content blocks or messages, not {type(part).__name__}")
-
-
-def _checked(message: PromptMessage) -> PromptMessage:
-    if message.role not in _ROLES:
-        raise TypeError(f"the role of a prompt message is {' or '.join(_ROLES)}, not {message.role!r}")
-    if not isinstance(message.block, BLOCKS):
-        raise TypeError(f"a prompt message contains a string or a content block, not {type(message.content).__name__}")
-    return message
+    if not isinstance(part, PromptMessage):
+        raise TypeError(f"a prompt returns strings, content blocks or messages, not {type(part).__name__}")
+    if part.role not in _ROLES:
+        raise TypeError(f"the role of a prompt message is {' or '.join(_ROLES)}, not {part.role!r}")
+    if not isinstance(part.block, BLOCKS):
+        raise TypeError(f"a prompt message contains a string or a content block, not {type(part.content).__name__}")
+    return part
 
 
 P = ParamSpec("P")

@@ -18,6 +18,8 @@ _PROTOCOL_HINTS: Final = {
     "openWorldHint": True,
 }
 """What a client assumes about a tool that does not say."""
+_TRUSTED: Final = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}
+"""The hints by which clients approve calls without a question."""
 _LIMITS: Final = ("timeout_seconds", "max_result_bytes", "max_concurrency")
 
 
@@ -141,16 +143,13 @@ class _Comparison:
 
     def _compare_hints(self, name: str, old: Entry, new: Entry) -> Found:
         effective = [{**_PROTOCOL_HINTS, **one} for one in (old, new)]
-        is_read_only = [one["readOnlyHint"] is True for one in effective]
         for key in sorted(old.keys() | new.keys()):
             if old.get(key) == new.get(key):
                 continue
             before, after = effective[0].get(key), effective[1].get(key)
-            is_lost = (
-                (key == "readOnlyHint" and before is True and after is not True)
-                or (key == "destructiveHint" and before is False and after is not False and not is_read_only[1])
-                or (key == "openWorldHint" and before is False and after is not False)
-            )
+            is_lost = key in _TRUSTED and before is _TRUSTED[key] and after is not _TRUSTED[key]
+            if key == "destructiveHint" and effective[1]["readOnlyHint"] is True:
+                is_lost = False
             rule, impact = ("hint-lost", _B) if is_lost else ("annotation-changed", _R)
             message = f"{key}: {_shown(old, key)} → {_shown(new, key)}"
             yield self._change(impact, rule, name, f"/annotations/{key}", message, old.get(key), new.get(key))

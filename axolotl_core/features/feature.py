@@ -4,18 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import Field, Strict, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -23,13 +12,7 @@ from pydantic_core import PydanticSerializationError
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import Context
 from axolotl_core.errors import ConfigurationError, DefinitionError, OutputError
-from axolotl_core.features.attributes import (
-    caller_place,
-    faults_of_attributes,
-    label_of,
-    place_of,
-    place_of_code,
-)
+from axolotl_core.features.attributes import caller_place, faults_of_attributes, label_of, place_of, place_of_code
 from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import explain_undefined
 

@@ -83,16 +83,18 @@ def parameters_schema(parameters: Sequence[Parameter]) -> JsonSchema:
     """Describe the arguments of a function."""
     schemas = [schema_of(parameter.annotation, "validation") for parameter in parameters]
     definitions: JsonSchema = {}
-    close = _unchanged if any(map(admits_extra, schemas)) else closed
+    is_open = any(map(admits_extra, schemas))
     if any("$defs" in schema for schema in schemas):
         schemas, definitions = schemas_of([parameter.adapter for parameter in parameters])
-    schemas = list(map(close, schemas))
+    schemas = schemas if is_open else [closed(schema) for schema in schemas]
     properties = {one.public_name: _described(one, schema) for one, schema in zip(parameters, schemas, strict=True)}
     required = [parameter.public_name for parameter in parameters if parameter.required]
     schema: JsonSchema = {"additionalProperties": False, "properties": properties, "type": "object"}
     if required:
         schema["required"] = required
-    return close({**schema, "$defs": definitions}) if definitions else schema
+    if not definitions:
+        return schema
+    return {**schema, "$defs": definitions} if is_open else closed({**schema, "$defs": definitions})
 
 
 def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> ParseArguments:
@@ -133,10 +135,6 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
 def _validator(parameter: Parameter, strict: bool, admits: bool) -> Callable[[bytes], Any]:
     adapter = parameter.adapter
     return json_validator(adapter.validator, lambda: adapter.core_schema, strict, None if admits else "forbid")
-
-
-def _unchanged(schema: JsonSchema) -> JsonSchema:
-    return schema
 
 
 def _described(parameter: Parameter, schema: Mapping[str, Any]) -> JsonSchema:

@@ -197,23 +197,20 @@ _OPTIONAL_META: Final = frozenset({LOG_LEVEL_KEY, CLIENT_INFO_KEY, "progressToke
 def without_nulls(data: bytes) -> bytes | None:
     """Remove optional members whose value is null, because they count as absent; None if there are none."""
     try:
-        return _encode_without_nulls(_decode_members(data))
+        message = _decode_members(data)
+        if "params" not in message:
+            return None
+        if message["params"] == _NULL:
+            del message["params"]
+            return _encode(message)
+        params = _decode_members(message["params"])
+        found = _drop_nulls(params, _OPTIONAL_PARAMS)
+        if "_meta" in params:
+            meta = _decode_members(params["_meta"])
+            if _drop_nulls(meta, _OPTIONAL_META):
+                params["_meta"], found = Raw(_encode(meta)), True
     except msgspec.ValidationError:
         return None
-
-
-def _encode_without_nulls(message: dict[str, Raw]) -> bytes | None:
-    if "params" not in message:
-        return None
-    if message["params"] == _NULL:
-        del message["params"]
-        return _encode(message)
-    params = _decode_members(message["params"])
-    found = _drop_nulls(params, _OPTIONAL_PARAMS)
-    if "_meta" in params:
-        meta = _decode_members(params["_meta"])
-        if _drop_nulls(meta, _OPTIONAL_META):
-            params["_meta"], found = Raw(_encode(meta)), True
     return _encode({**message, "params": params}) if found else None
 
 

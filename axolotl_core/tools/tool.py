@@ -3,18 +3,7 @@
 import inspect
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import (
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    ParamSpec,
-    TypeAlias,
-    TypeVar,
-    Unpack,
-    get_origin,
-    overload,
-)
+from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, get_origin, overload
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter
@@ -24,13 +13,7 @@ from axolotl_core.calls.context import Context
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError, DefinitionError
 from axolotl_core.features.attributes import caller_place, place_of_code
-from axolotl_core.features.feature import (
-    IFeature,
-    check_attributes,
-    check_kind,
-    check_parameters,
-    declared_types,
-)
+from axolotl_core.features.feature import IFeature, check_attributes, check_kind, check_parameters, declared_types
 from axolotl_core.features.function_feature import (
     FeatureOptions,
     FunctionFeature,

@@ -51,11 +51,11 @@ class Guard:
             return method
         runs = row.method != _RUNS_NOTHING
         passed = None if authorization.is_async else authorization.passed
-        only_scopes, locate = authorization.only_scopes, feature_method.locate
+        only_scopes, target_of = authorization.only_scopes, feature_method.target_of
 
         def guarded(request: Request) -> Awaitable[bytes | None]:
             """Pass a request on at once if the rules of the settings allow it; anything else takes a coroutine."""
-            target = request.target = request.target or locate(request)
+            target = target_of(request)
             if target.binding is None:
                 return self._refuse_unknown(feature_method, request)
             spec = request.exchange.subject = subject_of(target.binding.spec)
@@ -105,7 +105,8 @@ class Guard:
 
         Where a decision takes time, one is made anyway: the time must not tell a denied feature from a missing one.
         """
-        other = self._any_spec() if self._authorization.is_async else None
+        specs = (binding.spec for catalogue in self._catalogues for binding in catalogue.bindings())
+        other = next(specs, None) if self._authorization.is_async else None
         waiting = WaitingRequest(request.exchange)
         with _registered(waiting, request):
             error = await feature_method.not_found(request)
@@ -114,9 +115,6 @@ class Guard:
         if waiting.reason is not None:
             return _reply_to_stopped(request, waiting.reason)
         raise error
-
-    def _any_spec(self) -> FeatureSpec | None:
-        return next((binding.spec for catalogue in self._catalogues for binding in catalogue.bindings()), None)
 
     async def _refuse(
         self, target: RequestTarget, spec: FeatureSpec, denial: Denial, request: Request, *, runs: bool

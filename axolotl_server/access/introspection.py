@@ -9,6 +9,8 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
+
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
@@ -27,17 +29,14 @@ _MAX_SHARE: Final = 0.75
 """The share of the running queries that one sender may have, so that there is room for others at once."""
 
 
-class _Query:
-    """A question to the issuer about one token, and the requests that wait for the answer."""
+class _Query(msgspec.Struct, eq=False):
+    """A question to the issuer about one token, and the number of requests that wait for the answer."""
 
-    __slots__ = ("answer", "digest", "requests", "sender", "token")
-
-    def __init__(self, token: str, digest: bytes, sender: str, answer: asyncio.Future[Principal]) -> None:
-        self.token = token
-        self.digest = digest
-        self.sender = sender
-        self.answer = answer
-        self.requests = 0
+    token: str
+    digest: bytes
+    sender: str
+    answer: asyncio.Future[Principal]
+    requests: int = 0
 
 
 class _FairQueue:

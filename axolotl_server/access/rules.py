@@ -166,8 +166,7 @@ class DefaultAuthorizer(IAuthorizer):
 
     def judge(self, principal: Principal, spec: FeatureSpec) -> Decision:
         """Find the rule that decides."""
-        covering = self._covering.get(spec)
-        for rule in self._rules_for(spec) if covering is None else covering:
+        for rule in self._rules_for(spec):
             if rule.concerns(principal):
                 return rule.decision
         return self._default
@@ -193,7 +192,9 @@ class DefaultAuthorizer(IAuthorizer):
 
     def _rules_for(self, spec: FeatureSpec) -> tuple[_Rule, ...]:
         """Choose the rules that cover a feature, those that deny first; the answer is cached."""
-        if len(self._covering) >= _MAX_CACHED:
-            self._covering.clear()
-        rules = self._covering[spec] = tuple(rule for rule in self._by_weight if rule.covers(spec))
+        rules = self._covering.get(spec)
+        if rules is None:
+            if len(self._covering) >= _MAX_CACHED:
+                self._covering.clear()
+            rules = self._covering[spec] = tuple(rule for rule in self._by_weight if rule.covers(spec))
         return rules

@@ -96,7 +96,11 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
         return MadeVerifier(given, cache_seconds=0.0, depends_on_others=True)
     try:
         if settings.introspection_url is not None:
-            return _introspection(settings)
+            from axolotl_server.access.introspection import MAX_RUNNING, IntrospectionVerifier
+
+            fetcher = HttpFetcher(settings.timeout_seconds, max_connections=MAX_RUNNING)
+            asking = IntrospectionVerifier(settings, fetcher)
+            return MadeVerifier(asking, _INTROSPECTION_CACHE_SECONDS, connections=asking, depends_on_others=True)
         if settings.issuers:
             return _signatures(settings)
     except ImportError as error:
@@ -104,14 +108,6 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
             raise
         raise ConfigurationError.missing_extra("Setting auth.issuers", "auth") from None
     return MadeVerifier(None)
-
-
-def _introspection(settings: AuthSettings) -> MadeVerifier:
-    from axolotl_server.access.introspection import MAX_RUNNING, IntrospectionVerifier
-
-    fetcher = HttpFetcher(settings.timeout_seconds, max_connections=MAX_RUNNING)
-    verifier = IntrospectionVerifier(settings, fetcher)
-    return MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, connections=verifier, depends_on_others=True)
 
 
 def _signatures(settings: AuthSettings) -> MadeVerifier:

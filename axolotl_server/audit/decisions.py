@@ -1,4 +1,4 @@
-"""Audit records of what is no call: answers to questions, cancellations of tasks, and rejected tokens."""
+"""Audit records of what is no call: answers to questions, other decisions of callers, and rejected tokens."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,11 +6,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.layers import Call
 from axolotl_core.policies.audit import AuditRecord, timestamp
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.protocol.request import Request
 
@@ -19,7 +17,7 @@ _MAX_KEY_CHARACTERS: Final = 200
 
 
 class DecisionLog:
-    """Records who answered a question, and who cancelled a task, which may have no run whose end says so.
+    """Records who answered a question, and who decided something else that no end of a call says.
 
     A record is written before the code goes on with the answer. If it is lost, the log counts it.
     """
@@ -31,8 +29,8 @@ class DecisionLog:
         """Wait until decisions can be recorded, or raise Refused if they cannot, and must be."""
         await self._trail.admit()
 
-    def answered(self, request: Request, asker: Call | TaskRecord, key: str | None, response: Any) -> None:
-        """Record the answer in a request to a question of a call or a task; other responses are no answers."""
+    def answered(self, request: Request, asker: Call | AuditRecord, key: str | None, response: Any) -> None:
+        """Record the answer in a request to a question of a call, or of what a record is about."""
         action = response.get("action") if isinstance(response, dict) else None
         if action not in _ACTIONS:
             return
@@ -41,14 +39,15 @@ class DecisionLog:
         if key is not None and is_refused_approval(key, response):
             action = "decline"
         name = None if key is None else key[:_MAX_KEY_CHARACTERS]
-        record = replace(_about(asker), event="answered", key=name, action=action)
-        self._write(record, request.exchange.principal, request.exchange.client_address)
+        about = asker if isinstance(asker, AuditRecord) else _about(asker)
+        self.decided(
+            replace(about, event="answered", key=name, action=action),
+            request.exchange.principal,
+            request.exchange.client_address,
+        )
 
-    def cancelled(self, task: TaskRecord, reason: CancelReason, who: Principal, address: str | None = None) -> None:
-        """Record that somebody cancelled a task."""
-        self._write(replace(_about(task), event="cancelled", reason=reason.value), who, address)
-
-    def _write(self, record: AuditRecord, who: Principal, address: str | None) -> None:
+    def decided(self, record: AuditRecord, who: Principal, address: str | None = None) -> None:
+        """Record what somebody decided."""
         self._trail.give(
             replace(
                 record,
@@ -61,11 +60,9 @@ class DecisionLog:
         )
 
 
-def _about(what: Call | TaskRecord) -> AuditRecord:
-    if isinstance(what, TaskRecord):
-        return AuditRecord("", "answered", kind="tool", name=what.tool, task=what.id)
-    spec = what.spec
-    return AuditRecord("", "answered", call_id=what.reference, kind=spec.kind, name=spec.name, toolset=spec.toolset)
+def _about(call: Call) -> AuditRecord:
+    spec = call.spec
+    return AuditRecord("", "answered", call_id=call.reference, kind=spec.kind, name=spec.name, toolset=spec.toolset)
 
 
 _WINDOW_SECONDS: Final = 60.0

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from axolotl_core.errors import InternalError, InvalidArguments, InvalidParams, MethodNotFound, ProtocolError, ToolError
-from axolotl_core.layers import Call
+from axolotl_core.layers import CallState
 from axolotl_core.protocol.result_keys import error_data
 from axolotl_server.calls.binding import Binding
 from axolotl_server.calls.running_call import RunningCall, RunningCalls
@@ -43,6 +43,12 @@ class FeatureMethod(ABC):
         Nothing else in the request is looked at, because the principal may not be allowed to know the feature.
         """
 
+    def target_of(self, request: Request) -> RequestTarget:
+        """Return the feature that a request names; it is located once for all who ask."""
+        if request.target is None:
+            request.target = self.locate(request)
+        return request.target
+
     async def not_found(self, request: Request) -> ProtocolError:
         """Make the error for a feature that does not exist; it suggests only names that the principal may know."""
         return MethodNotFound(f"Method not found: {request.head.method}")
@@ -63,7 +69,7 @@ class FeatureMethod(ABC):
 
     async def call(self, request: Request) -> bytes | None:
         """Run the feature that a request names; the result is None if the caller expects no answer."""
-        target = request.target or self.locate(request)
+        target = self.target_of(request)
         binding: Any = await self.checked(target, request) if target.needs_check else target.binding
         head, exchange = request.head, request.exchange
         task = current_task(exchange.loop)
@@ -90,20 +96,18 @@ class FeatureMethod(ABC):
             try:
                 output = await binding.invoke(call)
             except BaseException as error:
-                if task.cancelling() > cancelling:
-                    await _withdraw_cancellation(call, task, cancelling)
+                if task.cancelling() > cancelling and call.state is CallState.RUNNING:
+                    await _withdraw_cancellation(task, cancelling)
                 return call.reply(error=error)
-            if task.cancelling() > cancelling:
-                await _withdraw_cancellation(call, task, cancelling)
+            if task.cancelling() > cancelling and call.state is CallState.RUNNING:
+                await _withdraw_cancellation(task, cancelling)
             return call.reply(output)
         finally:
             call.end()
 
 
-async def _withdraw_cancellation(call: Call, task: asyncio.Task[object], before: int) -> None:
+async def _withdraw_cancellation(task: asyncio.Task[object], before: int) -> None:
     """Withdraw a cancellation by the code of the call itself, so that the caller still gets its reply."""
-    if call.cancelled:
-        return  # the server has stopped the call
     while task.cancelling() > before:
         task.uncancel()
     with contextlib.suppress(asyncio.CancelledError):  # before Python 3.13, a withdrawn cancellation is still delivered

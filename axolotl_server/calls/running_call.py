@@ -64,10 +64,10 @@ class RunningCall(Call, eq=False, kw_only=True):
         if self.state is not _RUNNING:
             return
         self.state = CallState.STOPPED
-        self.cancellation.cancel(reason)
+        request, token = self.caller, self.cancellation
+        token.cancel(reason)
         self.task.cancel()
-        request = self.caller
-        if self.cancel_reason in CALLER_LEFT:
+        if token.reason in CALLER_LEFT:  # code may have cancelled its token for another reason, which counts
             request.finished = True
             self.calls.free_id(self)
         self._grace = request.exchange.loop.call_later(self.calls.grace_seconds, self._give_up)
@@ -119,7 +119,8 @@ class RunningCall(Call, eq=False, kw_only=True):
 
         What the code returned or raised counts only if the call was not stopped.
         """
-        request, reason = self.caller, self.cancel_reason
+        request, token = self.caller, self.token
+        reason = None if token is None else token.reason
         if self.scope is not None:
             self.failure = error
         if self.state is _ABANDONED:
@@ -205,7 +206,7 @@ class RunningCalls(dict[RunningCall, int]):
         if connection is not None:
             connection.register(call.request_id, call)
         share = exchange.share
-        if len(self) >= self.free_capacity:
+        if len(self) + len(self.zombies) >= self._capacity:
             message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
         elif share is not None and self._by_share[share] >= self._limit_per_principal:
             message = f"Too many calls are running: one caller may run {self._limit_per_principal} at once; try again"
@@ -224,7 +225,9 @@ class RunningCalls(dict[RunningCall, int]):
     def remove(self, call: RunningCall) -> None:
         """Remove a call that has ended, or whose caller is answered although its code is still running."""
         del self[call]
-        self.free_id(call)
+        connection = call.caller.connection
+        if connection is not None:
+            connection.unregister(call.request_id, call)
         if self._drained is not None and not self:
             self._drained.set()
 

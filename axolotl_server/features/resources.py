@@ -208,7 +208,7 @@ class ResourceMethods(ErrorFeatureMethod):
 
     async def subscribe(self, request: Request) -> bytes:
         """Notify a client of changes of a resource from now on."""
-        target = request.target or self.locate(request)
+        target = self.target_of(request)
         if target.binding is None:
             raise ResourceNotFound(uri_in(request))
         assert request.connection is not None

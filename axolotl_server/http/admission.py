@@ -5,7 +5,7 @@ from collections import deque
 from time import monotonic
 from typing import Final
 
-from axolotl_server.http.asgi import HttpRefusal
+from axolotl_server.http.asgi import overloaded
 from axolotl_server.protocol.fair_share import Share
 
 MAX_LAG_SECONDS: Final = 0.08
@@ -23,7 +23,6 @@ _READING_SHARE: Final = 0.5
 _MIN_WAITING: Final = 16
 """How many requests may wait in any case, so that a few clients with long calls are not refused."""
 _SMOOTHING: Final = 0.2
-_RETRY_SECONDS: Final = 1
 
 
 class Admission:
@@ -70,12 +69,12 @@ class Admission:
             self._turn_began = self._work_began = self._work_ended = monotonic()
             loop.call_soon(self._end_turn, loop)
         if self._is_too_long(self._waiting + 1) and not self._displace(share):
-            raise _refusal()
+            raise overloaded("the server is busy")
         turn: Future[bool] = loop.create_future()
         self._queues.setdefault(share, deque()).append(turn)
         self._waiting += 1
         if not await turn:
-            raise _refusal()
+            raise overloaded("the server is busy")
 
     def _is_too_long(self, waiting: int) -> bool:
         """Whether the last of these requests would wait for too long; a few may wait, however long each takes."""
@@ -114,11 +113,12 @@ class Admission:
         """Choose what the next turn of the loop does: read more requests, serve some, or no longer let them wait."""
         now = monotonic()
         seconds, self._turn_began = now - self._turn_began, now
+        reading_seconds = (self._work_ended - self._work_began) * _READING_SHARE
         if self._is_working:
             self._is_working, self._work_ended = False, now
             work = (now - self._work_began) / self._served
             self._work_seconds = _smooth(self._work_seconds, work)
-        elif seconds < _EMPTY_TURN_SECONDS or not self._has_time_to_read(now):
+        elif seconds < _EMPTY_TURN_SECONDS or now - self._work_ended >= reading_seconds:
             if self._served:
                 self._cost_seconds = _smooth(self._cost_seconds, (now - self._served_at) / self._served)
             self._serve(loop, now)
@@ -126,9 +126,6 @@ class Admission:
                 self._is_busy, self.check_at = False, now + _UNCHECKED_SECONDS
                 return
         loop.call_soon(self._end_turn, loop)
-
-    def _has_time_to_read(self, now: float) -> bool:
-        return now - self._work_ended < (self._work_ended - self._work_began) * _READING_SHARE
 
     def _begin_work(self) -> None:
         self._work_began = monotonic()
@@ -152,10 +149,3 @@ class Admission:
 
 def _smooth(average: float, value: float) -> float:
     return average + (value - average) * _SMOOTHING if average else value
-
-
-def _refusal() -> HttpRefusal:
-    headers = [(b"retry-after", b"%d" % _RETRY_SECONDS)]
-    refusal = HttpRefusal(503, "Service unavailable: the server is busy; try again", headers=headers)
-    refusal.data = {"reason": "overloaded", "retryAfterMs": _RETRY_SECONDS * 1000}
-    return refusal

@@ -14,10 +14,11 @@ from axolotl_server.http.asgi import (
     AsgiRequest,
     BodyBudget,
     HttpRefusal,
+    IAuthenticator,
     IHttpRequest,
     Receive,
     RepeatedHeader,
-    Routing,
+    Route,
     RunningBodies,
     Scope,
     Send,
@@ -28,7 +29,7 @@ from axolotl_server.http.asgi import (
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.event_stream import EventStream, KeepAlive
 from axolotl_server.http.header_checks import HeaderChecks, accepts
-from axolotl_server.http.http_exchange import ExchangeContext, HttpExchange
+from axolotl_server.http.http_exchange import HttpExchange
 from axolotl_server.protocol.eras.era import HANDSHAKE_VERSIONS
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import choose_sessions
@@ -58,15 +59,17 @@ class HttpApp:
         handler: DefaultHandler,
         settings: ServerSettings,
         event_store: IEventStore | None = None,
-        routing: Routing | None = None,
         *,
+        gate: IAuthenticator | None = None,
+        routes: Mapping[str, Route] | None = None,
         redis: "RedisClient | None" = None,
     ) -> None:
-        if (routing is None and settings.auth.is_used) or (redis is None and settings.redis.url is not None):
+        if (gate is None and settings.auth.is_used) or (redis is None and settings.redis.url is not None):
             raise ConfigurationError("This HttpApp would ignore auth or redis.url: create it with make_app(host)")
-        routing = routing or Routing()
-        self._gate = routing.gate
-        self._routes = routing.routes
+        self.gate = gate
+        """None if all callers are anonymous."""
+        self._routes = routes or {}
+        """By path."""
         self._handler = handler
         self.checks = HeaderChecks(settings.http, settings.auth.resource)
         self.max_message_bytes = settings.limits.max_message_bytes
@@ -85,7 +88,6 @@ class HttpApp:
         self._shares_sessions = self.sessions.shared
         self.addresses = ClientAddresses(settings.http.trusted_proxies)
         self.keep_alive = KeepAlive(settings.http.keep_alive_seconds, settings.http.max_buffer_bytes)
-        self._context = ExchangeContext(self.sessions, self.keep_alive, self.addresses, routing.gate)
         self._sse: SseTransport | None = None
         if settings.http.sse_path is not None:
             from axolotl_server.http import sse_transport  # deprecated, so that few servers load it
@@ -143,9 +145,9 @@ class HttpApp:
     ) -> HttpExchange:
         """Check where a request comes from, and then who sends it."""
         self.checks.check_source(headers)
-        gate = self._gate
+        gate = self.gate
         principal = ANONYMOUS if gate is None else await gate.admit(credentials, request.client, headers)
-        return HttpExchange(request.loop, headers, principal, self._context, request)
+        return HttpExchange(request.loop, headers, principal, self, request)
 
     async def _answer(self, exchange: HttpExchange, body: bytes) -> None:
         """Give a message to the handler as soon as the load allows it, and send the reply."""

@@ -29,6 +29,19 @@ class HttpRefusal(InvalidRequest):
         """Additional headers of the response, such as a challenge."""
 
 
+RETRY_AFTER: Final = (b"retry-after", b"1")
+
+
+def overloaded(problem: str) -> HttpRefusal:
+    """Make a refusal with 503 that tells programs, too, when to try again.
+
+    No variable may hold it where it is raised: its traceback would keep the body of the message in a cycle.
+    """
+    refusal = HttpRefusal(503, f"Service unavailable: {problem}; try again", headers=[RETRY_AFTER])
+    refusal.data = {"reason": "overloaded", "retryAfterMs": 1000}
+    return refusal
+
+
 class RepeatedHeader(HttpRefusal):
     """A header of the protocol that was sent twice, and so cannot repeat the value of the body."""
 
@@ -126,10 +139,8 @@ class BodyBudget:
     def take(self, size: int) -> None:
         """Reserve bytes; refuse with 503 if too many are reserved."""
         if self.used + size > self._max_bytes:
-            headers = [(b"connection", b"close"), (b"retry-after", b"1")]
-            raise HttpRefusal(
-                503, "Service unavailable: too many bodies are being received; try again", headers=headers
-            )
+            message = "Service unavailable: too many bodies are being received; try again"
+            raise HttpRefusal(503, message, headers=[(b"connection", b"close"), RETRY_AFTER])
         self.used += size
 
     def give_back(self, size: int) -> None:
@@ -157,7 +168,7 @@ class RunningBodies:
         """Count a large body during the block; refuse it with 503 if there are too many."""
         mine = self._by_share[share] if share is not None else 0
         if (self.used and self.used + size > self._max_bytes) or (mine and mine + size > self._max_bytes // 2):
-            raise _too_many_bodies()
+            raise overloaded("too many large messages are being answered")
         self.used += size
         self._by_share[share] += size
         try:
@@ -206,14 +217,6 @@ async def _receive_piece(receive: Receive) -> tuple[bytes, bool]:
     if message["type"] == "http.disconnect":
         raise HttpRefusal(400, "Bad request: the client left before its body was complete")
     return message.get("body", b""), not message.get("more_body")
-
-
-def _too_many_bodies() -> HttpRefusal:
-    """Make the refusal, which no variable may hold where it is raised: its traceback would keep the body in a cycle."""
-    message = "Service unavailable: too many large messages are being answered; try again"
-    refusal = HttpRefusal(503, message, headers=[(b"retry-after", b"1")])
-    refusal.data = {"reason": "overloaded", "retryAfterMs": 1000}
-    return refusal
 
 
 def _too_large(max_bytes: int) -> HttpRefusal:
@@ -301,12 +304,3 @@ class Route(msgspec.Struct, frozen=True):
     serve: ServeRoute
     is_open: bool = False
     """Whether requests need neither a known Host nor a token, as health probes have neither."""
-
-
-class Routing(msgspec.Struct, frozen=True):
-    """The gate and the routes of an application."""
-
-    gate: IAuthenticator | None = None
-    """None if all callers are anonymous."""
-    routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
-    """By path."""

@@ -7,7 +7,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.health import Health, OutageCheck, StoreCheck, health_routes
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http.asgi import IAuthenticator, Route, Routing
+from axolotl_server.http.asgi import IAuthenticator, Route
 from axolotl_server.http.client_address import ClientAddresses
 from axolotl_server.http.cross_origin import CrossOriginApp
 from axolotl_server.settings.transports import METRICS_PATH, HttpSettings
@@ -81,7 +81,8 @@ def make_app(host: ServerHost) -> HttpApp:
                 raise ConfigurationError(f"The extension {extension.identifier} serves {path}, which is already in use")
             routes[path] = route
     kind = CrossOriginApp if host.settings.http.allowed_origins else HttpApp
-    app = kind(host.handler, host.settings, host.roles.event_store, Routing(gate, routes), redis=host.assembly.redis)
+    redis = host.assembly.redis
+    app = kind(host.handler, host.settings, host.roles.event_store, gate=gate, routes=routes, redis=redis)
     host.on_stop(app.sessions.close)
     if health is not None and app.sessions.shared:
         health.add(StoreCheck("session_store", app.sessions.ping))

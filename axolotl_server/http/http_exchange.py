@@ -1,7 +1,8 @@
 """The exchange of one request: a JSON reply, or an event stream."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,25 +11,17 @@ from axolotl_core.errors import InvalidRequest
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.http.asgi import Headers, HttpRefusal, IAuthenticator, IHttpRequest, send_empty, send_json
-from axolotl_server.http.client_address import ClientAddresses
-from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream, KeepAlive
+from axolotl_server.http.asgi import Headers, HttpRefusal, IHttpRequest, send_empty, send_json
+from axolotl_server.http.event_stream import KEEP_ALIVE, EventStream
 from axolotl_server.http.header_checks import accepts
 from axolotl_server.protocol.connection import Connection, Stop
 from axolotl_server.protocol.fair_share import Share, share_of
 from axolotl_server.sessions.session import Session, SessionStream
-from axolotl_server.sessions.sessions import Sessions
+
+if TYPE_CHECKING:
+    from axolotl_server.http.app import HttpApp
 
 _SESSION_HEADER = b"mcp-session-id"
-
-
-class ExchangeContext(msgspec.Struct, frozen=True, eq=False):
-    """The objects that all exchanges of an application share."""
-
-    sessions: Sessions
-    keep_alive: KeepAlive
-    addresses: ClientAddresses
-    gate: IAuthenticator | None = None
 
 
 class HttpExchange(msgspec.Struct, eq=False):
@@ -40,7 +33,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     loop: asyncio.AbstractEventLoop
     headers: Mapping[bytes, bytes]
     principal: Principal
-    _context: ExchangeContext
+    _app: "HttpApp"
     request: IHttpRequest
     status: int = 200
     plain: bool = True
@@ -68,11 +61,11 @@ class HttpExchange(msgspec.Struct, eq=False):
     @property
     def client_address(self) -> str | None:
         """The address of the client, as far as it can be trusted."""
-        return self._context.addresses.find(self.request.client, self.headers)
+        return self._app.addresses.find(self.request.client, self.headers)
 
     def connection(self) -> Connection:
         """Find the session that the header names."""
-        sessions = self._context.sessions
+        sessions = self._app.sessions
         self._session = session = sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
         if not sessions.plain_replies:
             self.plain = False
@@ -85,7 +78,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         if self.headers.get(_SESSION_HEADER) is not None:
             raise InvalidRequest("Invalid request: initialize begins a session, send it without Mcp-Session-Id")
         self.plain = False
-        self._session = self._context.sessions.begin(self.principal, self.share)
+        self._session = self._app.sessions.begin(self.principal, self.share)
         self._is_new_session = True
         return self._session
 
@@ -101,20 +94,20 @@ class HttpExchange(msgspec.Struct, eq=False):
         """Keep the client waiting with an event stream, and stop a call when the client disconnects."""
         self.plain = False
         if self._response_stream is None:
-            self._context.keep_alive.add(self)
+            self._app.keep_alive.add(self)
         if stop is not None:
             self._unwatch = self.request.watch(lambda: stop(CancelReason.DISCONNECT))
 
     def keep_alive(self) -> None:
         """Begin an event stream, because the client has waited for an interval without getting anything."""
-        self._context.keep_alive.remove(self)
+        self._app.keep_alive.remove(self)
         self._open_stream()
         if self._response_stream is not None and (self._session is None or not self._session.polls):
             self._response_stream.write(KEEP_ALIVE)  # other streams begin with an event
 
     def abort(self) -> None:
         """Write nothing more, because the request was cancelled."""
-        self._context.keep_alive.remove(self)
+        self._app.keep_alive.remove(self)
         if self._response_stream is not None:
             self._response_stream.abandon()
 
@@ -137,10 +130,10 @@ class HttpExchange(msgspec.Struct, eq=False):
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal | None:
         """Ask a client for a token with more scopes, unless the reply has begun."""
-        if self._context.gate is None or self._response_stream is not None:
+        if self._app.gate is None or self._response_stream is not None:
             return None
         self.plain = False
-        self._refusal = self._context.gate.challenge(scopes)
+        self._refusal = self._app.gate.challenge(scopes)
         return self._refusal
 
     def retry_after(self, seconds: int) -> None:
@@ -159,11 +152,11 @@ class HttpExchange(msgspec.Struct, eq=False):
 
     async def _finish(self, reply: bytes | None) -> None:
         self._finishing = True
-        self._context.keep_alive.remove(self)
+        self._app.keep_alive.remove(self)
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None  # a cancelled task keeps its traceback, and with it this exchange
-        if self._session is not None and self._context.sessions.shared:
+        if self._session is not None and self._app.sessions.shared:
             await self._share(self._session)
         if reply is not None and self._streams_reply:
             self._open_stream()
@@ -173,14 +166,16 @@ class HttpExchange(msgspec.Struct, eq=False):
             self._message_stream.end()
             await self._response_stream.finished()
         elif reply is not None:
-            await send_json(self.request.send, self.status, reply, [*self._session_header(), *self._challenge()])
+            refusal = self._refusal
+            extra = refusal.headers if refusal is not None and refusal.status == self.status else ()
+            await send_json(self.request.send, self.status, reply, [*self._session_header(), *extra])
         else:
             await send_empty(self.request.send, self.status if self.status != 200 else 204)
 
     async def _share(self, session: Session) -> None:
         """Publish changes of the session to other processes. A reply that has begun is continued even if that fails."""
         try:
-            await self._context.sessions.publish_changes(session)
+            await self._app.sessions.publish_changes(session)
         except HttpRefusal:
             if self._response_stream is None:
                 raise
@@ -189,9 +184,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     def _streams_reply(self) -> bool:
         """Whether a reply that could be plain JSON is sent as an event, so that it can be fetched again."""
         in_session = self._session is not None and not self._is_new_session
-        return (
-            in_session and self.status == 200 and self._message_stream is None and self._context.sessions.stream_replies
-        )
+        return in_session and self.status == 200 and self._message_stream is None and self._app.sessions.stream_replies
 
     def _prime(self) -> None:
         """Let the client resume the stream of its reply from the start; notifications and errors have no stream."""
@@ -202,17 +195,14 @@ class HttpExchange(msgspec.Struct, eq=False):
         if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
             return None
         self.plain = False
-        outlet = EventStream(self.request.send, self._session_header(), self._context.keep_alive)
+        outlet = EventStream(self.request.send, self._session_header(), self._app.keep_alive)
         outlet.start()
         self._response_stream = outlet
         self._message_stream = outlet
         if self._session is not None and in_session:
-            mark = self._context.sessions.mark(self.principal, self.subject)
+            mark = self._app.sessions.mark(self.principal, self.subject)
             self._message_stream = self._session.open_stream(outlet, mark)
         return self._message_stream
 
     def _session_header(self) -> Headers:
         return [(_SESSION_HEADER, self._session.id)] if self._is_new_session and self._session is not None else []
-
-    def _challenge(self) -> Sequence[tuple[bytes, bytes]]:
-        return () if self._refusal is None or self._refusal.status != self.status else self._refusal.headers

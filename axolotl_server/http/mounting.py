@@ -18,11 +18,10 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http.asgi import HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
+from axolotl_server.http.asgi import RETRY_AFTER, HttpRefusal, IAuthenticator, Receive, Scope, Send, send_refusal
 from axolotl_server.http.assembly import is_authenticated, make_app
 from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.origins import combine, nest
-from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file, split_settings
 
 PrincipalOf: TypeAlias = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
@@ -173,10 +172,13 @@ class MountedApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
         if app is None:
-            self._complain()
-            refusal = HttpRefusal(
-                503, "Service unavailable: the server has not started", headers=[(b"retry-after", b"1")]
-            )
+            if not self._has_complained:
+                self._has_complained = True
+                _log.error(
+                    "a request arrived before the server has started, and was refused with 503: an application does "
+                    "not start what is mounted in it. Pass lifespan=mcp.lifespan to it, or mcp.lifespan_with(its_own)"
+                )
+            refusal = HttpRefusal(503, "Service unavailable: the server has not started", headers=[RETRY_AFTER])
             await send_refusal(send, refusal)
             return
         _scope.set({**scope, "headers": list(scope["headers"])})  # the app removes the token from its own list
@@ -201,6 +203,7 @@ class MountedApp:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _check(self, host: ServerHost) -> None:
+        """Refuse to start if strangers could use the server; warn if clients look for metadata where there is none."""
         authenticated = is_authenticated(host)
         if self._principal is not None and authenticated:
             raise ConfigurationError(
@@ -213,28 +216,16 @@ class MountedApp:
                 "or configure auth (issuers, introspection_url or api_keys). If everyone may use it, set "
                 "http.allow_unauthenticated = true"
             )
-        self._warn_about_metadata(host.settings)
-
-    def _warn_about_metadata(self, settings: ServerSettings) -> None:
-        """Warn if clients look for metadata at a path that the host does not serve."""
-        if self._is_root or self._has_well_known or not settings.auth.is_used:
+        if self._is_root or self._has_well_known or not host.settings.auth.is_used:
             return
         from axolotl_server.access.gate import metadata_url
 
-        url = metadata_url(settings.auth)
+        url = metadata_url(host.settings.auth)
         if url is not None:
             _log.warning(
                 "clients look for %s, which this server does not serve while it is mounted: add "
                 "well_known_routes() to the application around it",
                 url,
-            )
-
-    def _complain(self) -> None:
-        if not self._has_complained:
-            self._has_complained = True
-            _log.error(
-                "a request arrived before the server has started, and was refused with 503: an application does not "
-                "start what is mounted in it. Pass lifespan=mcp.lifespan to it, or mcp.lifespan_with(its_own)"
             )
 
 

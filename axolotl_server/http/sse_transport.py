@@ -37,11 +37,12 @@ class _SseConnection:
     """A client with an open stream, which carries all messages to it."""
 
     def __init__(
-        self, handler: DefaultHandler, stream: EventStream, exchange: StreamExchange, leaving: asyncio.Event
+        self, handler: DefaultHandler, http: HttpExchange, stream: EventStream, leaving: asyncio.Event
     ) -> None:
         self.id = secrets.token_hex(16)
         self.stream = stream
-        self.exchange = exchange
+        self.exchange = StreamExchange(handler, self.put, http.principal, http.share)
+        self.exchange.client_address = http.client_address
         self._handler = handler
         self.gone = False
         self._leaving = leaving
@@ -99,13 +100,7 @@ class SseTransport:
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
         stream, leaving = EventStream(http.request.send, [], self._app.keep_alive), asyncio.Event()
         with self._app.sessions.other_connection(leaving.set, http.share):
-
-            def put(message: bytes) -> None:
-                connection.put(message)
-
-            exchange = StreamExchange(self._handler, put, http.principal, http.share)
-            exchange.client_address = http.client_address
-            connection = _SseConnection(self._handler, stream, exchange, leaving)
+            connection = _SseConnection(self._handler, http, stream, leaving)
             self._by_id[connection.id] = connection
             stream.write(endpoint(f"{self._messages}?session={connection.id}"))
             unwatch = http.request.watch(connection.lose)

@@ -1,9 +1,9 @@
 """The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from secrets import token_hex
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from axolotl_core.errors import ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 from axolotl_core.policies.audit import AuditRecord, timestamp
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 
 if TYPE_CHECKING:
@@ -79,10 +78,10 @@ class _OpenCall(msgspec.Struct, eq=False):
     def _ended(self, call: Call, ending: Ending) -> AuditRecord:
         self.call = None
         self.running.pop(call.caller, None)
-        return _ended(self.facts or self.describe(call), call, self.id, ending, self.began)
+        return ended_record(self.facts or self.describe(call), call, self.id, ending, self.began)
 
 
-def _ended(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
+def ended_record(facts: AuditRecord, call: Call, call_id: str, ending: Ending, began: int) -> AuditRecord:
     """Make the record of an end, with durations in microseconds."""
     return replace(
         facts,
@@ -148,60 +147,3 @@ class AuditLayer(ILayer):
             return await call_next(call)
 
         return announced
-
-    def accept(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Record that a call was accepted as a stored task, or why not; the innermost function returns the task."""
-        trail, describe = self.trail, self.describer(spec)
-
-        async def accepted(call: Call) -> TaskRecord:
-            await trail.admit()
-            began, reference = perf_counter_ns(), token_hex(8)
-            call.reference = reference
-            try:
-                task: TaskRecord = await call_next(call)
-            except Exception as error:
-                await trail.write(_ended(describe(call), call, reference, ending_of(error), began))
-                raise
-            facts = replace(describe(call), task=task.id)
-            await trail.write(_ended(facts, call, reference, Ending("accepted"), began))
-            return task
-
-        return accepted
-
-
-class TaskReference(NamedTuple):
-    """What the records of a run have in common with the record of the call that was accepted."""
-
-    call_id: str
-    """Empty if the call was not recorded."""
-    task: str
-    run: int
-
-
-FindTask: TypeAlias = Callable[[Call], TaskReference]
-
-
-class RunAuditLayer(AuditLayer):
-    """Records the runs of stored tasks, with the ID of the call that was accepted."""
-
-    def __init__(self, records: AuditLayer, find_task: FindTask) -> None:
-        def describer(spec: FeatureSpec) -> Describe:
-            describe = records.describer(spec)
-
-            def described(call: Call) -> AuditRecord:
-                task = find_task(call)
-                return replace(describe(call), task=task.task, run=task.run)
-
-            return described
-
-        super().__init__(records.trail, describer)
-        self._find_task = find_task
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        find_task, recorded = self._find_task, super().wrap(spec, call_next)
-
-        def referenced(call: Call) -> Awaitable[Any]:
-            call.reference = find_task(call).call_id or None
-            return recorded(call)
-
-        return referenced

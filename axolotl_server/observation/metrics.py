@@ -1,13 +1,11 @@
 """The metrics of a server: their definitions, and their values for Prometheus and OpenTelemetry."""
 
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from axolotl_core.layers import Layer
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
@@ -77,21 +75,11 @@ QUEUE_DURATION: Final = Metric(
     "Time that calls waited for a slot, if they had to wait",
     ("kind", "name"),
 )
-TASK_WAIT: Final = Metric(
-    "axolotl.task.wait",
-    "histogram",
-    "s",
-    "Time from the submission of tasks to the start of their first run",
-    ("tool",),
-)
-TASK_RUN: Final = Metric("axolotl.task.run", "histogram", "s", "Duration of the runs of tasks", ("tool",))
 
 METRICS: Final = (
     OPERATION_DURATION,
     SESSION_DURATION,
     QUEUE_DURATION,
-    TASK_WAIT,
-    TASK_RUN,
     Metric("axolotl.calls", "counter", "{call}", "Calls that have ended, by outcome", ("kind", "name", "outcome")),
     Metric("axolotl.calls.in_flight", "gauge", "{call}", "Calls that are running or waiting for a slot"),
     Metric("axolotl.calls.waiting", "gauge", "{call}", "Calls that are waiting because of a concurrency limit"),
@@ -105,12 +93,6 @@ METRICS: Final = (
     Metric("axolotl.event_loop.stalls", "counter", "{stall}", "Times that code blocked the event loop"),
     Metric("axolotl.sessions", "gauge", "{session}", "Open connections: HTTP sessions, SSE and stdio"),
     Metric("axolotl.subscriptions", "gauge", "{subscription}", "Open subscriptions/listen streams"),
-    Metric("axolotl.tasks", "gauge", "{task}", "Stored tasks, running or ended"),
-    Metric("axolotl.tasks.open", "gauge", "{task}", "Tasks that have not ended", ("tool", "status")),
-    Metric("axolotl.tasks.parked", "gauge", "{task}", "Tasks that wait for an answer without using a worker"),
-    Metric("axolotl.tasks.unclaimed", "gauge", "{task}", "Tasks that no worker began within `tasks.lease_seconds`"),
-    Metric("axolotl.tasks.lost", "counter", "{run}", "Runs whose worker was lost, found by this process"),
-    Metric("axolotl.task.runs", "counter", "{run}", "Runs of tasks that have ended, by outcome", ("tool", "outcome")),
     Metric(
         "axolotl.http.refusals",
         "counter",
@@ -119,7 +101,7 @@ METRICS: Final = (
         ("status",),
     ),
 )
-"""All metrics."""
+"""All metrics of a server without extensions."""
 
 
 Reading: TypeAlias = tuple[tuple[str, ...], float]
@@ -202,37 +184,32 @@ class MetricValues:
     """The values of all metrics of one server; some are counted here, others are read when they are needed."""
 
     def __init__(self) -> None:
-        self.operations = Histogram(OPERATION_DURATION)
-        self.sessions = Histogram(SESSION_DURATION)
-        self.queues = Histogram(QUEUE_DURATION)
-        self.task_waits = Histogram(TASK_WAIT)
-        self.task_durations = Histogram(TASK_RUN)
-        self.task_runs = Counter()
+        self.metrics: list[Metric] = []
+        self.histograms: dict[str, Histogram] = {}
+        self.on_add: Callable[[Metric], object] | None = None
+        """Called with each metric that is added later, if values are also sent elsewhere."""
+        self._readers: dict[str, list[Read]] = {}
+        for metric in METRICS:
+            self.add(metric)
+        self.operations = self.histograms[OPERATION_DURATION.name]
+        self.sessions = self.histograms[SESSION_DURATION.name]
+        self.queues = self.histograms[QUEUE_DURATION.name]
         self.calls = Counter()
         self.sheds = Counter()
-        self.histograms: Mapping[str, Histogram] = {
-            OPERATION_DURATION.name: self.operations,
-            SESSION_DURATION.name: self.sessions,
-            QUEUE_DURATION.name: self.queues,
-            TASK_WAIT.name: self.task_waits,
-            TASK_RUN.name: self.task_durations,
-        }
-        self._readers: dict[str, list[Read]] = {}
         self.add_reader("axolotl.calls", self.calls.read)
         self.add_reader("axolotl.calls.shed", self.sheds.read)
-        self.add_reader("axolotl.task.runs", self.task_runs.read)
+
+    def add(self, metric: Metric) -> None:
+        """Show a metric, whose values are read or, in `histograms`, recorded."""
+        self.metrics.append(metric)
+        if metric.kind == "histogram":
+            self.histograms[metric.name] = Histogram(metric)
+        if self.on_add is not None:
+            self.on_add(metric)
 
     def add_reader(self, metric: str, read: Read) -> None:
         """Add a function that reads values of a counter or gauge."""
         self._readers.setdefault(metric, []).append(read)
-
-    def task_ran(self, task: TaskRecord, ending: str, seconds: float) -> None:
-        """Count a run of a task."""
-        self.task_runs.add((task.tool, ending))
-        self.task_durations.series((task.tool,)).record(seconds)
-        if task.run == 1:
-            submitted = task.expires_at - task.ttl_seconds
-            self.task_waits.series((task.tool,)).record(max(0.0, time.time() - seconds - submitted))
 
     def read(self, metric: str) -> list[Reading]:
         """Read a counter or gauge."""

@@ -155,7 +155,7 @@ class OperationObserver(IObserver):
         """Find the target before anything has run, if one lookup is enough."""
         if method not in _NAMED or request.head.params.name is UNSET:
             return NO_TARGET
-        target = request.target = request.target or self._feature_methods()[method].locate(request)
+        target = self._feature_methods()[method].target_of(request)
         return NO_TARGET if target.binding is None else _target(method, target.binding.spec.name)
 
     def _target_of(self, operation: Operation) -> Target:
@@ -169,7 +169,7 @@ class OperationObserver(IObserver):
             expected = self._expected(method, request)
             return _target(method, UNKNOWN) if expected == NO_TARGET else expected
         try:
-            found = (request.target or self._feature_methods()["resources/read"].locate(request)).binding
+            found = self._feature_methods()["resources/read"].target_of(request).binding
         except ProtocolError:
             found = None
         return _target(method, UNKNOWN if found is None else found.spec.name)

@@ -24,7 +24,6 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.task_engine import TaskRecord
 from axolotl_server.observation.metrics import UNKNOWN
 from axolotl_server.observation.observer import Operation, Target
 from axolotl_server.protocol.request import Request
@@ -85,23 +84,16 @@ class Spans:
         return carrier.get(_TRACEPARENT.decode(), "")
 
     @contextmanager
-    def run_of_task(self, task: TaskRecord, submitter: str) -> Iterator[Callable[[str], object]]:
-        """Make the block a span of its own trace, linked to the span that submitted the task; takes the ending."""
-        origin = get_current_span(self._propagator.extract({_TRACEPARENT.decode(): submitter}, Context()))
-        links = [Link(origin.get_span_context())] if origin.get_span_context().is_valid else []
-        attributes: dict[str, str | int] = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": task.tool,
-            "axolotl.task.id": task.id,
-            "axolotl.task.run": task.run,
-        }
-        name, kind = f"task {task.tool}", SpanKind.CONSUMER
-        span = self._tracer.start_span(name, Context(), kind, attributes, links)
+    def apart(self, name: str, attributes: Mapping[str, str | int], origin: str) -> Iterator[Callable[[str], object]]:
+        """Make the block a span of its own trace, linked to the span that caused it; takes the outcome."""
+        cause = get_current_span(self._propagator.extract({_TRACEPARENT.decode(): origin}, Context()))
+        links = [Link(cause.get_span_context())] if cause.get_span_context().is_valid else []
+        span = self._tracer.start_span(name, Context(), SpanKind.CONSUMER, attributes, links)
         token = contexts.attach(set_span_in_context(span))
 
-        def end(ending: str) -> None:
-            span.set_attribute("axolotl.outcome", ending)
-            if ending == "failed":
+        def end(outcome: str) -> None:
+            span.set_attribute("axolotl.outcome", outcome)
+            if outcome == "failed":
                 span.set_status(Status(StatusCode.ERROR))
 
         try:

@@ -1,38 +1,45 @@
 """OpenTelemetry instruments: counters and gauges are read on collection, durations recorded as they are measured."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
 
-from axolotl_server.observation.metrics import BUCKETS, METRICS, Metric, MetricValues, Reading
+from axolotl_server.observation.metrics import BUCKETS, Metric, MetricValues, Reading
 
 
 class Instruments:
     """The instruments of one provider, which all servers of a process share."""
 
     def __init__(self, provider: MeterProvider) -> None:
-        meter = provider.get_meter("axolotl")
+        self._meter = provider.get_meter("axolotl")
         self._servers: set[MetricValues] = set()
+        self._known: set[str] = set()
         self._histograms: dict[str, Histogram] = {}
-        for metric in METRICS:
-            name, unit, text = metric.name, metric.unit, metric.description
-            if metric.kind == "histogram":
-                bounds = list(BUCKETS)
-                self._histograms[name] = meter.create_histogram(
-                    name, unit, text, explicit_bucket_boundaries_advisory=bounds
-                )
-            elif metric.kind == "counter":
-                meter.create_observable_counter(name, [self._reader(metric)], unit, text)
-            else:
-                meter.create_observable_up_down_counter(name, [self._reader(metric)], unit, text)
 
     def add(self, values: MetricValues) -> None:
-        """Start sending the metrics of a server."""
+        """Start sending the metrics of a server, those that it adds later included."""
         self._servers.add(values)
-        for name, histogram in values.histograms.items():
-            histogram.export = self._histograms[name].record
+        values.on_add = partial(self._send, values)
+        for metric in values.metrics:
+            self._send(values, metric)
+
+    def _send(self, values: MetricValues, metric: Metric) -> None:
+        name, unit, text = metric.name, metric.unit, metric.description
+        is_new = name not in self._known
+        self._known.add(name)
+        if metric.kind == "histogram":
+            if is_new:
+                self._histograms[name] = self._meter.create_histogram(
+                    name, unit, text, explicit_bucket_boundaries_advisory=list(BUCKETS)
+                )
+            values.histograms[name].export = self._histograms[name].record
+        elif is_new and metric.kind == "counter":
+            self._meter.create_observable_counter(name, [self._reader(metric)], unit, text)
+        elif is_new:
+            self._meter.create_observable_up_down_counter(name, [self._reader(metric)], unit, text)
 
     def remove(self, values: MetricValues) -> None:
         """Stop sending the metrics of a server."""

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from axolotl_server.http.asgi import HttpRefusal, Receive, Scope, Send
-from axolotl_server.observation.metrics import BUCKETS, METRICS, Metric, MetricValues
+from axolotl_server.observation.metrics import BUCKETS, Metric, MetricValues
 
 _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 
@@ -43,7 +43,7 @@ class _Page(Collector):
         self._process = ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Family]:
-        for family in (*map(self._family_of, METRICS), *self._process.collect()):
+        for family in (*map(self._family_of, self._values.metrics), *self._process.collect()):
             family.samples = [one._replace(labels={**one.labels, **self._labels}) for one in family.samples]
             yield family
 

@@ -17,7 +17,7 @@ def share_of(principal: Principal, address: str | None) -> Share | None:
     Anonymous callers are identified by address. Those on the same machine are not: they are the only user of a local
     server, or all users of a proxy.
     """
-    if principal.identity != ANONYMOUS.identity:
+    if principal is not ANONYMOUS and principal.identity != ANONYMOUS.identity:
         return principal.identity
     return None if address is None else share_of_address(address)
 

@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
@@ -54,37 +54,30 @@ class IWriter(Protocol):
         ...
 
 
-async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> "_Valve":
+async def open_reader(
+    descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]
+) -> "_PipeReader | _BlockingReader":
     """Pass incoming bytes to `on_chunk`; call `on_end` when the client has closed the stream."""
-    loop = asyncio.get_running_loop()
-    if _is_pollable(descriptor):
-        protocol = _Receiver(on_chunk, on_end)
-        transport, _ = await loop.connect_read_pipe(lambda: protocol, _Pipe(descriptor, loop))
-        return _Valve(transport, descriptor=descriptor)
-    return _Valve(None, _BlockingReader(descriptor, on_chunk, on_end))
+    if not _is_pollable(descriptor):
+        return _BlockingReader(descriptor, on_chunk, on_end)
+    loop, reader = asyncio.get_running_loop(), _PipeReader(descriptor, on_chunk, on_end)
+    await loop.connect_read_pipe(lambda: reader, _Pipe(descriptor, loop))
+    return reader
 
 
 async def open_writer(descriptor: int, on_pause: Callable[[bool], object], on_lost: Callable[[], object]) -> IWriter:
     """Open a descriptor for writing; `on_pause` gets whether the client reads too slowly, `on_lost` its end."""
     if not _is_pollable(descriptor):
         return _BlockingWriter(descriptor)
-    loop = asyncio.get_running_loop()
-    protocol = _FlowControl(on_pause, on_lost)
-    transport, _ = await loop.connect_write_pipe(lambda: protocol, _Pipe(descriptor, loop))
-    return _PipeWriter(transport, protocol)
+    loop, writer = asyncio.get_running_loop(), _PipeWriter(on_pause, on_lost)
+    await loop.connect_write_pipe(lambda: writer, _Pipe(descriptor, loop))
+    return writer
 
 
 def _is_pollable(descriptor: int) -> bool:
     """Whether an event loop can wait for a descriptor: it can for pipes and sockets, not for files and terminals."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-
-def _is_hung_up(descriptor: int) -> bool:
-    """Whether the other end of a pipe or socket is closed; there may be bytes that were not read."""
-    poll = select.poll()
-    poll.register(descriptor, getattr(select, "POLLRDHUP", 0))  # which only Linux has; POLLHUP is always reported
-    return bool(poll.poll(0))
 
 
 class _Pipe:
@@ -107,27 +100,33 @@ class _Pipe:
             os.close(self._descriptor)
 
 
-class _Valve:
-    """Pauses reading while the client does not read.
+class _PipeReader(asyncio.Protocol):
+    """Reads a pipe or a socket, unless the client does not read.
 
     A paused stream does not report its end. So that a client that closes its end and reads nothing does not keep the
-    server alive forever, the valve looks for the end from time to time, and lets the rest of the input through.
+    server alive forever, the reader looks for the end from time to time, and lets the rest of the input through.
     """
 
-    def __init__(
-        self,
-        transport: asyncio.ReadTransport | None,
-        reader: "_BlockingReader | None" = None,
-        *,
-        descriptor: int = -1,
-    ) -> None:
-        self._transport = transport
-        self._reader = reader
+    _transport: asyncio.ReadTransport
+
+    def __init__(self, descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:
+        self.data_received = on_chunk  # type: ignore[assignment]
+        self._on_end = on_end
         self._descriptor = descriptor
         self._looking: asyncio.TimerHandle | None = None
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.ReadTransport, transport)
+
+    def eof_received(self) -> None:
+        self._on_end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_end()
+
     def hold(self, full: bool) -> None:
-        if self._transport is None or self._transport.is_closing():
+        """Read nothing while the client reads too slowly."""
+        if self._transport.is_closing():
             return
         self._stop_looking()
         if full:
@@ -136,14 +135,20 @@ class _Valve:
         else:
             self._transport.resume_reading()
 
+    def close(self) -> None:
+        self._stop_looking()
+        self._transport.close()
+
     def _look_later(self) -> None:
         self._looking = asyncio.get_running_loop().call_later(_TIMEOUT_SECONDS, self._look)
 
     def _look(self) -> None:
-        if self._transport is None or self._transport.is_closing():
+        if self._transport.is_closing():
             return
-        if _is_hung_up(self._descriptor):
-            self._transport.resume_reading()
+        poll = select.poll()
+        poll.register(self._descriptor, getattr(select, "POLLRDHUP", 0))  # only on Linux; POLLHUP is always reported
+        if poll.poll(0):
+            self._transport.resume_reading()  # the other end is closed; there may be bytes that were not read
         else:
             self._look_later()
 
@@ -151,31 +156,17 @@ class _Valve:
         if self._looking is not None:
             self._looking.cancel()
 
-    def close(self) -> None:
-        self._stop_looking()
-        if self._transport is not None:
-            self._transport.close()
-        if self._reader is not None:
-            self._reader.close()
 
+class _PipeWriter(asyncio.BaseProtocol):
+    _transport: asyncio.WriteTransport
 
-class _Receiver(asyncio.Protocol):
-    def __init__(self, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:
-        self.data_received = on_chunk  # type: ignore[assignment]
-        self._on_end = on_end
-
-    def eof_received(self) -> None:
-        self._on_end()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._on_end()
-
-
-class _FlowControl(asyncio.BaseProtocol):
     def __init__(self, on_pause: Callable[[bool], object], on_lost: Callable[[], object]) -> None:
         self._on_pause = on_pause
         self._on_lost = on_lost
-        self.closed = asyncio.Event()
+        self._closed = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
 
     def pause_writing(self) -> None:
         self._on_pause(True)
@@ -184,30 +175,24 @@ class _FlowControl(asyncio.BaseProtocol):
         self._on_pause(False)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.closed.set()
+        self._closed.set()
         self._on_lost()
 
-
-class _PipeWriter:
-    def __init__(self, transport: asyncio.WriteTransport, flow: _FlowControl) -> None:
-        self._transport = transport
-        self._flow = flow
-
     def write(self, data: bytes) -> None:
-        if not self._flow.closed.is_set():
+        if not self._closed.is_set():
             self._transport.write(data)
 
     async def close(self) -> None:
         self._transport.close()
         left = -1
-        while not self._flow.closed.is_set():
+        while not self._closed.is_set():
             before, left = left, self._transport.get_write_buffer_size()
             if left == before:
                 _log.warning("%d bytes are lost: the client does not read the standard output", left)
                 self._transport.abort()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TIMEOUT_SECONDS):
-                    await self._flow.closed.wait()
+                    await self._closed.wait()
 
 
 class _BlockingWriter:
@@ -235,6 +220,9 @@ class _BlockingReader:
         self._on_end = on_end
         self._closed = False
         threading.Thread(target=self._pump, name="axolotl-stdin", daemon=True).start()
+
+    def hold(self, full: bool) -> None:
+        """Do nothing: a read in a thread cannot be held back."""
 
     def close(self) -> None:
         self._closed = True

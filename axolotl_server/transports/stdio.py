@@ -64,7 +64,7 @@ _log: Final = logging.getLogger("axolotl")
 
 
 class _Inbox:
-    """Splits the input into messages, until the stream ends or is closed."""
+    """Splits the input into messages."""
 
     def __init__(self, exchange: StreamExchange, splitter: LineSplitter, stop: StopSignal) -> None:
         self._loop = asyncio.get_running_loop()
@@ -72,6 +72,7 @@ class _Inbox:
         self._splitter = splitter
         self._stop = stop
         self.open = True
+        """False when the stream has ended, or its end is to be ignored."""
 
     def take(self, chunk: bytes) -> None:
         for line in self._splitter.feed(chunk):
@@ -83,12 +84,8 @@ class _Inbox:
             self.open = False
             for line in self._splitter.finish():
                 self._exchange.receive(line)
-            self._loop.call_soon(self._exchange.close_input)
+            self._loop.call_soon(self._exchange.connection().close_input)
             self._stop.set()
-
-    def close(self) -> None:
-        """Ignore the end of the stream from now on."""
-        self.open = False
 
 
 class _Outbox:
@@ -150,24 +147,21 @@ async def serve_stdio(
     await stop.wait()
     if inbox.open:
         handler.inflight.refuse()
-    await _drain(handler, exchange, drain_seconds, stop)
-    inbox.close()
+    if handler.inflight and stop.source is not None:  # after a signal only: clients usually just close the input
+        _log.info(
+            "stopping, requested by %s; running calls: %d, which get at most %g seconds",
+            stop.source,
+            len(handler.inflight),
+            drain_seconds,
+        )
+    await stop.run_unless_urgent(exchange.drain(drain_seconds))
+    inbox.open = False
     valve.close()
     handler.inflight.stop_all(CancelReason.SHUTDOWN)
     await exchange.close(0)
     outbox.hold(False)
     outbox.flush()
     await stop.run_unless_urgent(writer.close(), otherwise=lambda: _close_urgently(writer))
-
-
-async def _drain(handler: DefaultHandler, exchange: StreamExchange, seconds: float, stop: StopSignal) -> None:
-    """Let running calls finish. Log it after a signal only: clients usually just close the input."""
-    if handler.inflight and stop.source is not None:
-        running = len(handler.inflight)
-        _log.info(
-            "stopping, requested by %s; running calls: %d, which get at most %g seconds", stop.source, running, seconds
-        )
-    await stop.run_unless_urgent(exchange.drain(seconds))
 
 
 async def _close_urgently(writer: IWriter) -> None:

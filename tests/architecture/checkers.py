@@ -99,3 +99,28 @@ def _type_blocks(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def _is_within(module: str, packages: Collection[str]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+def names_with(text: str, words: Collection[str]) -> set[str]:
+    """Find names and texts of code, not of comments and docstrings, that contain one of the words."""
+    if not any(word in text.lower() for word in words):
+        return set()
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant() as docstring):
+                docstring.value = None
+            case ast.Attribute(value=ast.Name(id="settings") | ast.Attribute(attr="settings"), attr=name):
+                found.add(f"settings.{name}")
+            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.alias(name=name) | ast.ImportFrom(module=str(name)):
+                found.update(name.split("."))
+            case ast.Constant(value=str(content)):
+                found.update(re.findall(r"[\w.]+", content))
+    return {name for name in found if not {part.lower() for part in _PARTS.findall(name)}.isdisjoint(words)}

@@ -10,6 +10,7 @@ from tests.architecture.checkers import (
     check_imports,
     check_revisions,
     check_sleeps,
+    names_with,
 )
 
 
@@ -102,3 +103,18 @@ def test_imports_for_annotations() -> None:
     """Imports for annotations pass where only run time counts; the same import elsewhere does not."""
     sample = "if TYPE_CHECKING:\n    from p import a\nfrom p import b"
     assert check_imports(sample, ["p"], annotations=False) == ["line 3: imports p.b"]
+
+
+def test_names() -> None:
+    """Names, imports and texts are found by their parts; docstrings and other words are not."""
+    code = '''
+        """A skill."""
+        from axolotl_server.extensions.skills import one
+        import taskbook
+
+        def ask(task_id, settings):
+            """Ask about a skill."""
+            CannotAskForApproval("a skill", consoles=settings.skills)
+    '''
+    assert names_with(dedent(code), {"skill", "skills", "task"}) == {"skills", "skill", "task_id", "settings.skills"}
+    assert names_with("x = 1", {"skill"}) == set()

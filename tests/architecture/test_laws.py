@@ -1,5 +1,6 @@
 """The laws of the source tree. Each one fails the build when it is broken."""
 
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
@@ -12,6 +13,7 @@ from tests.architecture.checkers import (
     check_imports,
     check_revisions,
     check_sleeps,
+    names_with,
 )
 from tests.architecture.sources import Source, read_sources
 
@@ -21,6 +23,21 @@ REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server
 
 BUDGET: Final = {"axolotl_core": 9_020, "axolotl_server": 34_480, "axolotl_cli": 8_200, "axolotl_testing": 1_300}
 """The most lines of each package. To raise one, say in `docs/internals/design.md` what users get for it."""
+
+EXTENSIONS: Final = ("axolotl_server/extensions/", "axolotl_server/client/", "axolotl_server/bundled.py")
+"""The extensions, the client, which is no part of the kernel, and the list of the extensions that come with it."""
+OF_ASYNCIO: Final = re.compile(
+    r"(asyncio\.)?_?I?[Tt]asks?|(\w*_)?(create|current|all|start|asgi|run)_tasks?|_TASK_NAME",
+)
+"""Names of the tasks of an event loop, which are no extension."""
+NAMED_IN_KERNEL: Final = {
+    "axolotl_server/hosting/contract.py": {"task_support"},
+    "axolotl_server/protocol/eras/presentation.py": {"task_support", "taskSupport"},
+    "axolotl_server/settings/calls.py": {"TaskSettings"},
+    "axolotl_server/settings/mistakes.py": {"console.recent_calls"},
+    "axolotl_server/settings/server.py": {"TaskSettings", "tasks.url", "ConsoleSettings", "console"},
+}
+"""What stays: a member of tools in definitions and locks, and the sections of the settings."""
 
 LIBRARIES: Final = {
     "asyncpg": ["axolotl_server/extensions/tasks/engines/postgres_"],
@@ -102,6 +119,15 @@ def test_tests_do_not_sleep() -> None:
 def test_core_waits_for_nothing() -> None:
     """The core does not import asyncio, not even inside a function or for types."""
     assert_kept(read_sources("axolotl_core"), lambda source: check_imports(source.text, ["asyncio"]))
+
+
+def test_the_kernel_names_no_extension() -> None:
+    """Nothing in the server outside of the extensions and the list of them names tasks, skills or the console."""
+    words = {"task", "tasks", "skill", "skills", "console"}
+    sources = (one for one in read_sources("axolotl_server") if not one.path.startswith(EXTENSIONS))
+    found = {one.path: names_with(one.text, words) for one in sources}
+    named = {path: {name for name in names if not OF_ASYNCIO.fullmatch(name)} for path, names in found.items()}
+    assert {path: names for path, names in named.items() if names} == NAMED_IN_KERNEL
 
 
 def test_layers_import_the_core_only() -> None:

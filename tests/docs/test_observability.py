@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from axolotl_server.extensions.tasks.task_telemetry import TASK_METRICS
 from axolotl_server.observation.metrics import BUCKETS, METRICS
 from axolotl_server.observation.tracebacks import TracebackLimit
 from axolotl_server.settings.server import LogSettings, MetricsSettings, TelemetrySettings
@@ -45,7 +46,7 @@ def test_alerts() -> None:
     """The alerts use existing metrics and labels."""
     text = (EXAMPLES / "observed" / "alerts.yml").read_text(encoding="utf-8")
     known: dict[str, set[str]] = {}
-    for metric in METRICS:
+    for metric in (*METRICS, *TASK_METRICS):
         suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}[metric.kind]
         for suffix in suffixes:
             known[metric.prometheus_name + suffix] = {*metric.prometheus_labels, "le"}

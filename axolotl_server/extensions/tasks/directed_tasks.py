@@ -70,7 +70,7 @@ class DirectedTasks(ITaskListener):
 
         A call that began by asking in rounds continues in rounds.
         """
-        target = request.target = request.target or self._tools.locate(request)
+        target = self._tools.target_of(request)
         support = "forbidden" if target.binding is None else target.binding.spec.tool.task_support
         if support == "detached":
             return await self._call_detachable(call_next, request)

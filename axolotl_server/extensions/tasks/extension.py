@@ -108,7 +108,7 @@ class Tasks(Extension):
             yield "only the worker that started a task knows it: set tasks.url, for example to sqlite:///tasks.db"
 
     def observe(self, observation: "Observation") -> None:
-        from axolotl_server.extensions.tasks.task_metrics import observe_tasks  # few servers are observed
+        from axolotl_server.extensions.tasks.task_telemetry import observe_tasks  # few servers are observed
 
         observe_tasks(self.service, observation)
 

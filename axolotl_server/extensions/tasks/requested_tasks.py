@@ -78,7 +78,7 @@ class RequestedTasks(ITaskListener):
         if request.head.params.name is UNSET:
             return await call_next(request)
         params = read_params(request.data, _CallParams)
-        target = request.target = request.target or self._tools.locate(request)
+        target = self._tools.target_of(request)
         if target.binding is None:
             return await call_next(request)
         support: TaskSupport = target.binding.spec.tool.task_support

@@ -10,7 +10,8 @@ from axolotl_core.layers import Call, Invoke, Layer, fold
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.access.authorization import Authorization
 from axolotl_server.calls.binding import Binder, Layers, ToolBinding
-from axolotl_server.layers.audit import AuditLayer, FindTask, RunAuditLayer
+from axolotl_server.extensions.tasks.task_audit import FindTask, RunAuditLayer, accepting
+from axolotl_server.layers.audit import AuditLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer, RunConcurrencyLayer, WaitingRun
 from axolotl_server.layers.deadline import validation
 from axolotl_server.layers.quota import QuotaLayer
@@ -55,7 +56,7 @@ class TaskLayers:
     """Binds tools for runs, and admits calls before their tasks exist."""
 
     def __init__(self, layers: Layers, run_binder: Binder) -> None:
-        self._record = tuple(layer.accept for layer in layers.outer if isinstance(layer, AuditLayer))
+        self._record = tuple(accepting(layer) for layer in layers.outer if isinstance(layer, AuditLayer))
         self._checks = tuple(
             layer for layer in layers.inner if isinstance(layer, Authorization | QuotaLayer) or layer is validation
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.task_engine import ITaskEngine, TaskRecord, TasksUnavailable
+from axolotl_server.extensions.tasks.task_audit import cancellation
 from axolotl_server.http.asgi import HttpRefusal
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class TaskList:
     async def _cancel(self, record: TaskRecord, operator: Principal) -> TaskRecord:
         cancelled = await self._engine.cancel(record.id, None, CancelReason.OPERATOR) or record
         if self._decisions is not None and record.open and cancelled.status == "cancelled":
-            self._decisions.cancelled(cancelled, CancelReason.OPERATOR, operator)
+            self._decisions.decided(cancellation(cancelled, CancelReason.OPERATOR), operator)
         return cancelled
 
     async def _latest(self) -> list[TaskRecord]:

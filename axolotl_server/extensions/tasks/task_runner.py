@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -21,17 +21,20 @@ from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
 from axolotl_server.calls.feature_method import RequestTarget
 from axolotl_server.calls.running_call import RunningCalls
+from axolotl_server.extensions.tasks.task_audit import TaskReference
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, decode_call
 from axolotl_server.extensions.tasks.task_layers import TaskLayers
 from axolotl_server.extensions.tasks.task_questions import AskingInTask, Checks
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
-from axolotl_server.layers.audit import TaskReference
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.protocol.connection import Connection, IExchange, IRunning
 from axolotl_server.protocol.eras.era import IEra
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.replies import hide_internal
 from axolotl_server.protocol.request import Request
+
+if TYPE_CHECKING:
+    from axolotl_server.extensions.tasks.task_telemetry import TaskSpans
 
 _BUSY_SECONDS = 0.1
 """How long a busy process keeps a task before another one may take it."""
@@ -42,18 +45,6 @@ RunEnding: TypeAlias = Literal["completed", "failed", "cancelled", "parked", "re
 """How a run ended; the last two leave the task open."""
 RunEnded: TypeAlias = Callable[[TaskRecord, RunEnding, float], object]
 """Gets the task, the ending of its run, and how many seconds the run took."""
-
-
-class ITaskTracing(Protocol):
-    """Makes spans of the runs of tasks."""
-
-    def current(self) -> str:
-        """Return the current span in the form of a `traceparent`; empty if there is none."""
-        ...
-
-    def run_of_task(self, task: TaskRecord, submitter: str) -> AbstractContextManager[Callable[[str], object]]:
-        """Make the block a span, linked to the one that submitted the task; takes the ending of the run."""
-        ...
 
 
 @dataclass(slots=True)
@@ -187,7 +178,7 @@ class TaskRunner(ITaskRunner):
     """The calls that run, by the ID of the task."""
     run_ended: RunEnded | None = None
     """Called after each run, if the server has metrics."""
-    tracing: ITaskTracing | None = None
+    tracing: "TaskSpans | None" = None
     only: frozenset[str] | None = None
     """The tools whose tasks this process runs; None means all."""
 

@@ -24,6 +24,7 @@ from axolotl_core.task_engine import (
 )
 from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.outage_log import OutageLog
+from axolotl_server.extensions.tasks.task_audit import about_task, cancellation
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, owner_of, share_digest
 from axolotl_server.extensions.tasks.task_layers import TaskLayers
 from axolotl_server.extensions.tasks.task_questions import response_in
@@ -194,14 +195,15 @@ class TaskService(ITaskListener):
         taken = await self.engine.answer(record.id, record.owner, answers)
         if decisions is not None:
             for key in sorted(taken):
-                decisions.answered(request, record, key, response_in(answers[key]))
+                decisions.answered(request, about_task(record), key, response_in(answers[key]))
 
     async def cancel(self, request: Request, record: TaskRecord) -> TaskRecord | None:
         """Cancel a task for its caller and record that, or raise TasksUnavailable."""
         cancelled = await self.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
         if self._decisions is not None and record.open and cancelled is not None and cancelled.status == "cancelled":
             exchange = request.exchange
-            self._decisions.cancelled(cancelled, CancelReason.CLIENT, exchange.principal, exchange.client_address)
+            made = cancellation(cancelled, CancelReason.CLIENT)
+            self._decisions.decided(made, exchange.principal, exchange.client_address)
         return cancelled
 
     async def visible(self, records: Sequence[TaskRecord], request: Request) -> Sequence[TaskRecord]:

@@ -7,7 +7,7 @@ from typing import Final
 from uvicorn.server import ServerState
 
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http.asgi import Headers, HttpRefusal
+from axolotl_server.http.asgi import RETRY_AFTER, Headers, HttpRefusal
 from axolotl_server.http.server.known_heads import KnownHeads
 from axolotl_server.protocol.fair_share import Share, share_of_address
 
@@ -109,4 +109,4 @@ def _with_refused(limit: int) -> int:
 
 
 def _too_many(reason: str) -> HttpRefusal:
-    return HttpRefusal(503, f"Service unavailable: {reason}; try again later", headers=[(b"retry-after", b"1")])
+    return HttpRefusal(503, f"Service unavailable: {reason}; try again later", headers=[RETRY_AFTER])

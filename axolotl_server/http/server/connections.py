@@ -138,7 +138,7 @@ class HttpDrain:
 
         Clients reconnect to the new process: one that reacts to the announcement has no connection to this one left.
         """
-        self._close_after_replies()
+        self._server.close_after_replies()
         await self._stop_signal.run_unless_urgent(self._close_idle())
         announce()
         await asyncio.sleep(_STEP_SECONDS)
@@ -162,7 +162,7 @@ class HttpDrain:
         """Accept calls for a while, then refuse them; wait for running calls, stop the rest, end all streams."""
         http, stop_signal = self._host.settings.http, self._stop_signal
         _log.info("stopping, requested by %s: the server is no longer ready", stop_signal.source or "this process")
-        self._close_after_replies()
+        self._server.close_after_replies()
         self._host.pause()
         if stop_signal.replaced:
             _log.info("replaced by another process: calls are accepted until all clients have moved")
@@ -216,10 +216,6 @@ class HttpDrain:
                     if connection.is_idle:
                         connection.shutdown()
             await asyncio.sleep(_STEP_SECONDS)
-
-    def _close_after_replies(self) -> None:
-        """Close each connection after its next reply, so that the client's next request goes to another server."""
-        self._server.close_after_replies()
 
 
 def _now() -> float:

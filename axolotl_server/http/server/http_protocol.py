@@ -42,8 +42,8 @@ _DISCARD_SECONDS: Final = 2.0
 class HttpProtocol(HttpToolsProtocol):
     """A connection. What a client may send is limited in size and time; wrong requests are refused, not repaired.
 
-    A complete message in one piece that is posted to the endpoint is answered directly. Every other request passes
-    through ASGI. Between the two, only the speed differs.
+    A message that is posted to the endpoint is answered directly. Every other request passes through ASGI. Between the
+    two, only the speed differs.
     """
 
     server_state: ConnectionState
@@ -65,12 +65,11 @@ class HttpProtocol(HttpToolsProtocol):
     _bytes_without_body = 0
     _is_chunked = False
     _posted: dict[bytes, bytes] | None = None
-    """The headers of a message that is answered directly if it arrives in one piece."""
-    _posted_body = b""
+    """The headers of a message that is answered directly, until that begins."""
     _piece = b""
     """The latest data, if a request begins with it."""
     on_leave: Callable[[], object] | None = None
-    """Called when the client leaves while the message that is answered directly is slow."""
+    """Called when the client leaves while a message that is answered directly is slow."""
     _upgrade = b""
     """The head of a request to upgrade, without `Upgrade`: the parser would treat the body as the next request."""
     _waiting_bytes = 0
@@ -109,7 +108,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.part is None and self.is_idle and self.server_state.answers_directly:
             found = self.server_state.known_heads.find(data)
             if found is not None:
-                self._answer_directly(*found)
+                self._answer_directly(HttpRequest(self, self.loop), *found)
                 return
         self._parse(data)
 
@@ -216,16 +215,11 @@ class HttpProtocol(HttpToolsProtocol):
     def _check_progress(self) -> None:
         """Look at what is still incomplete after a piece of data."""
         if self.part == "head":
-            if self._head_bytes > self.server_state.max_head_bytes or len(self.headers) > self.server_state.max_headers:
-                raise self._head_too_large()
+            self._check_head(self._head_bytes, self.headers)
             return
         self._head_bytes = 0
         if self._posted is not None:
-            headers, self._posted = self._posted, None
-            self._start_asgi([*headers.items()])
-            body, self._posted_body = self._posted_body, b""
-            if body:
-                self.on_body(body)
+            self._begin_posted(self._posted)  # which reads the rest of its body
         elif self._is_chunked and self.part and self._bytes_without_body > self.server_state.max_head_bytes:
             raise HttpRefusal(431, "Request header fields too large: the trailers of the body are too large")
 
@@ -241,25 +235,22 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         headers, self.headers = self.headers, _IGNORED
-        state = self.server_state
-        if self._head_bytes > state.max_head_bytes or len(headers) > state.max_headers:
-            self._check_size(headers)
+        if self._head_bytes > self.server_state.max_head_bytes or len(headers) > self.server_state.max_headers:
+            self._check_head(len(self.url) + sum(len(name) + len(value) + 4 for name, value in headers), headers)
         named = dict(headers)
         if self.parser.should_upgrade():
             version = self.parser.get_http_version()
             self._upgrade = plain_head(self.parser.get_method(), self.url, version, headers)
             return
         if len(named) == len(headers) and self._is_direct(named):
-            self._posted = named
+            self._posted, self._is_chunked = named, False
+            self.cycle = HttpRequest(self, self.loop, body=bytearray(), more_body=True)
         else:
             self._start_asgi(headers)
         self.part = "body"
 
     def on_body(self, body: bytes) -> None:
         self._bytes_without_body = 0
-        if self._posted is not None:
-            self._posted_body = self._posted_body + body if self._posted_body else body
-            return
         if self.cycle.response_complete:
             self._discard(len(body))
             return
@@ -269,23 +260,16 @@ class HttpProtocol(HttpToolsProtocol):
         self.cycle.body += body
         if len(self.cycle.body) > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
-        self.cycle.message_event.set()
+        self.cycle.wake()
 
     def on_message_complete(self) -> None:
         self.part = None
-        if self._upgrade:
+        if self._upgrade or self.cycle.response_complete:
             return
+        self.cycle.more_body = False
+        self.cycle.wake()
         if self._posted is not None:
-            headers, self._posted = self._posted, None
-            body, self._posted_body = self._posted_body, b""
-            credentials = headers.pop(b"authorization", None)
-            if self._piece.endswith(body):
-                head = self._piece[: len(self._piece) - len(body)]
-                self.server_state.known_heads.add(head, headers, credentials, len(body))
-            self._answer_directly(headers, credentials, body)
-        elif not self.cycle.response_complete:
-            self.cycle.more_body = False
-            self.cycle.message_event.set()
+            self._begin_posted(self._posted)
 
     def on_response_complete(self) -> None:
         """Continue with the next request; idle connections are closed by a regular check, not by a timer."""
@@ -304,20 +288,15 @@ class HttpProtocol(HttpToolsProtocol):
         self._waiting_bytes -= size
         self.server_state.app.bodies.give_back(size)
 
-    def _check_size(self, headers: _Pairs) -> None:
-        """Measure a head exactly, if a large piece of data or many headers give a reason to."""
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in headers)
-        if size > self.server_state.max_head_bytes or len(headers) > self.server_state.max_headers:
-            raise self._head_too_large()
-
-    def _head_too_large(self) -> HttpRefusal:
-        limits = f"{self.server_state.max_headers} headers and {self.server_state.max_head_bytes} bytes"
-        return HttpRefusal(431, f"Request header fields too large: send at most {limits}")
+    def _check_head(self, size: int, headers: _Pairs) -> None:
+        state = self.server_state
+        if size > state.max_head_bytes or len(headers) > state.max_headers:
+            limits = f"{state.max_headers} headers and {state.max_head_bytes} bytes"
+            raise HttpRefusal(431, f"Request header fields too large: send at most {limits}")
 
     def _is_direct(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether a request can be answered directly if it is complete."""
+        """Whether a request can be answered directly."""
         parser, state = self.parser, self.server_state
-        length = headers.get(b"content-length", b"")
         return (
             self.url == state.path
             and self.is_idle
@@ -326,14 +305,23 @@ class HttpProtocol(HttpToolsProtocol):
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
             and _NOT_DIRECT.isdisjoint(headers)
-            and length.isdigit()
-            and len(length) < 10
-            and int(length) <= state.app.max_direct_bytes
         )
 
-    def _answer_directly(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
-        self.cycle = request = HttpRequest(self, self.loop)
-        state = self.server_state
+    def _begin_posted(self, headers: dict[bytes, bytes]) -> None:
+        """Answer the latest message, and remember its head, if it has arrived completely and is not large."""
+        self._posted = None
+        request, credentials, body = self.cycle, headers.pop(b"authorization", None), None
+        if not request.more_body and len(request.body) <= self.server_state.app.max_direct_bytes:
+            body, request.body = bytes(request.body), b""
+            if self._piece.endswith(body):
+                head = self._piece[: len(self._piece) - len(body)]
+                self.server_state.known_heads.add(head, headers, credentials, len(body))
+        self._answer_directly(request, headers, credentials, body)
+
+    def _answer_directly(
+        self, request: HttpRequest, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes | None
+    ) -> None:
+        self.cycle, state = request, self.server_state
         task = start_task(state.app.post(headers, credentials, request, body), self.loop)
         if not task.done():
             request.task = task

@@ -92,7 +92,7 @@ _POSTED: Final = MappingProxyType({"type": "http", "method": "POST", "http_versi
 
 
 class HttpRequest(msgspec.Struct, eq=False):
-    """A request of a connection: a complete message that was posted to the endpoint, or one with an ASGI scope.
+    """A request of a connection: a message that was posted to the endpoint, or one with an ASGI scope.
 
     `receive` and `send` are those of uvicorn. Most posted messages need neither, so this is a struct, which is cheap to
     create, and the event is created on first use.
@@ -145,11 +145,15 @@ class HttpRequest(msgspec.Struct, eq=False):
         state, reply = protocol.server_state, (status, len(body))
         protocol.transport.write((state.heads.get(reply) or state.make_head(*reply)) + body)
         self.response_started = self.response_complete = True
-        if self._event is not None:
-            self._event.set()
+        self.wake()
         if protocol.pipeline or protocol.flow.read_paused or protocol.refusal is not None:
             protocol.on_response_complete()
         return True
+
+    def wake(self) -> None:
+        """Continue what waits for the body, or for the end of the request."""
+        if self._event is not None:
+            self._event.set()
 
     def watch(self, leave: Callable[[], object]) -> Callable[[], object]:
         """Call `leave` when the connection is lost; an idle stream needs no task for this."""
@@ -168,9 +172,11 @@ class HttpRequest(msgspec.Struct, eq=False):
 
     @property
     def message_event(self) -> asyncio.Event:
-        """Set when the client has left or the response is complete."""
+        """Set when a part of the body has arrived, the client has left or the response is complete."""
         if self._event is None:
             self._event = asyncio.Event()
+            if self.body or not self.more_body:
+                self._event.set()
         return self._event
 
     @property

@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Set
 from email.utils import formatdate
+from functools import partial
 from typing import Any, Final, cast
 
 from uvicorn.config import Config
@@ -91,7 +92,9 @@ class UvicornServer:
             self.state.end_handshake(share)
 
     async def _connect(self, accepted: socket.socket) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, accepted, **self._tls)
+        loop = asyncio.get_running_loop()
+        make = partial(HttpProtocol, self._config, self.state, {}, loop)
+        await loop.connect_accepted_socket(make, accepted, **self._tls)
 
     def close_after_replies(self) -> None:
         """Close each connection after its next reply, so that the client's next request goes to another server."""
@@ -106,9 +109,6 @@ class UvicornServer:
         """Cancel the tasks of all requests."""
         for task in tuple(self.state.tasks):
             task.cancel()
-
-    def _make_protocol(self) -> asyncio.Protocol:
-        return HttpProtocol(self._config, self.state, {}, asyncio.get_running_loop())
 
 
 def _affordable_connections(wanted: int) -> int:

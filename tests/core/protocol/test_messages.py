@@ -278,6 +278,13 @@ def test_duplicates_beside_a_long_text_are_found(
     assert has_duplicates(nested.encode()) == any(repeated)
 
 
+def test_duplicates_without_a_name_are_found() -> None:
+    """An empty name is a name, also beside a number that is too large to be decoded."""
+    assert has_duplicates(b'{"": 1, "": 2}')
+    assert has_duplicates(b'{"a": 1e999, "": 1, "": 2}')
+    assert not has_duplicates(b'{"a": 1e999, "": 1}')
+
+
 def test_duplicates_in_the_usual_call_are_found() -> None:
     """A call without whitespace and unknown members is checked by its length."""
     meta = f'"_meta":{{"{PROTOCOL_VERSION_KEY}":"2026-07-28","{CLIENT_CAPABILITIES_KEY}":{{}}}}'

@@ -25,7 +25,7 @@ async def http() -> AsyncIterator[httpx2.AsyncClient]:
 
 def forgotten(server: HttpServer) -> bool:
     """Whether no response is kept alive any more."""
-    return not server.app._context.keep_alive._members
+    return not server.app.keep_alive._members
 
 
 async def test_a_slow_call_becomes_a_stream(http: httpx2.AsyncClient) -> None:

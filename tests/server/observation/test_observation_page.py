@@ -7,7 +7,9 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost
+from axolotl_server.extensions.tasks.task_telemetry import TASK_METRICS
 from axolotl_server.observation.metrics import BUCKETS, METRICS, Counter, Histogram
+from tests.support.peers.task_peers import Job
 from tests.support.peers.wire import call, mirrored, raw_exchange, raw_request
 from tests.support.servers.authenticated_server import gated
 from tests.support.servers.observed_server import watched
@@ -28,10 +30,10 @@ async def test_durations_fall_into_the_buckets_of_the_conventions() -> None:
 
 
 async def test_every_metric_is_on_the_page() -> None:
-    """Every metric is on the page, or appears with its first value."""
-    async with watched(container_of(Echo())) as seen:
+    """Every metric is on the page, or appears with its first value; those of tasks where a tool runs as a task."""
+    async with watched(container_of(Job())) as seen:
         page = await seen.scrape()
-    assert {metric.prometheus_name for metric in METRICS} <= set(page.families)
+    assert {metric.prometheus_name for metric in (*METRICS, *TASK_METRICS)} <= set(page.families)
     for name in ("axolotl_threads_waiting", "axolotl_processes", "axolotl_tasks", "axolotl_event_loop_stalls_total"):
         assert page.samples(name) == {(): 0}
     assert page.value("process_resident_memory_bytes") > 0

@@ -1,5 +1,6 @@
 """The table of all metrics, generated from the code."""
 
+from axolotl_server.extensions.tasks.task_telemetry import TASK_METRICS
 from axolotl_server.observation.metrics import METRICS, Metric
 from tests.support.docs.tables import table
 
@@ -7,7 +8,7 @@ from tests.support.docs.tables import table
 def metrics_table() -> str:
     """List every metric with its Prometheus name, labels and meaning."""
     columns = ("Name", "Prometheus", "Type", "Labels", "Meaning")
-    return table(columns, [_row(metric) for metric in METRICS])
+    return table(columns, [_row(metric) for metric in (*METRICS, *TASK_METRICS)])
 
 
 def _row(metric: Metric) -> tuple[str, ...]:
