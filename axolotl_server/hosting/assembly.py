@@ -9,7 +9,6 @@ from axolotl_core.layers import run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.protocol.versions import REVISIONS, Revision
-from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_server.calls.binding import Binder, Layers, Runners
 from axolotl_server.calls.feature_method import FeatureMethod
 from axolotl_server.calls.running_call import RunningCalls
@@ -204,42 +203,26 @@ class ServerAssembly:
         return {"loop": run_in_place, "thread": self.threads.runner, "process": self.processes.runner}
 
     @cached_property
-    def registry(self) -> ToolRegistry:
-        """The tools."""
-        self.roles.tool_registry.register_range(self.roles.tools)
-        return self.roles.tool_registry
-
-    @cached_property
-    def prompt_registry(self) -> PromptRegistry:
-        """The prompts."""
-        self.roles.prompt_registry.register_range(self.roles.prompts)
-        return self.roles.prompt_registry
-
-    @cached_property
-    def resource_registry(self) -> ResourceRegistry:
-        """The resources and resource templates."""
-        self.roles.resource_registry.register_range(self.roles.resources)
-        return self.roles.resource_registry
-
-    @cached_property
     def tools(self) -> ToolCatalogue:
         """The tools that are served."""
-        return ToolCatalogue(self.registry, self.binder, self.settings, self.roles.name_rule, self.authorization)
+        return ToolCatalogue(
+            self.roles.tool_registry, self.binder, self.settings, self.roles.name_rule, self.authorization
+        )
 
     @cached_property
     def prompts(self) -> PromptCatalogue:
         """The prompts that are served."""
-        return PromptCatalogue(self.prompt_registry, self.binder, self.settings, self.authorization)
+        return PromptCatalogue(self.roles.prompt_registry, self.binder, self.settings, self.authorization)
 
     @cached_property
     def resources(self) -> ResourceCatalogue:
         """The resources that are served."""
-        return ResourceCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
+        return ResourceCatalogue(self.roles.resource_registry, self.binder, self.settings, self.authorization)
 
     @cached_property
     def templates(self) -> TemplateCatalogue:
         """The resource templates that are served."""
-        return TemplateCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
+        return TemplateCatalogue(self.roles.resource_registry, self.binder, self.settings, self.authorization)
 
     @property
     def catalogues(self) -> tuple[ToolCatalogue, PromptCatalogue, ResourceCatalogue, TemplateCatalogue]:
