@@ -188,14 +188,9 @@ class ServerAssembly:
         return layer_stack(self)
 
     @cached_property
-    def toolsets(self) -> Mapping[int, str]:
-        """The names of the tool sets, by the identity of each feature in them."""
-        return self.roles.set_names
-
-    @cached_property
     def binder(self) -> Binder:
         """Compiles features."""
-        return Binder(self.settings, self.layers, self.runners, self.toolsets)
+        return Binder(self.settings, self.layers, self.runners, self.roles.set_names)
 
     @property
     def runners(self) -> Runners:
