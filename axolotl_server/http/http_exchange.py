@@ -1,7 +1,7 @@
 """The exchange of one request: a JSON reply, or an event stream."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -166,7 +166,9 @@ class HttpExchange(msgspec.Struct, eq=False):
             self._message_stream.end()
             await self._response_stream.finished()
         elif reply is not None:
-            await send_json(self.request.send, self.status, reply, [*self._session_header(), *self._challenge()])
+            refusal = self._refusal
+            extra = refusal.headers if refusal is not None and refusal.status == self.status else ()
+            await send_json(self.request.send, self.status, reply, [*self._session_header(), *extra])
         else:
             await send_empty(self.request.send, self.status if self.status != 200 else 204)
 
@@ -204,6 +206,3 @@ class HttpExchange(msgspec.Struct, eq=False):
 
     def _session_header(self) -> Headers:
         return [(_SESSION_HEADER, self._session.id)] if self._is_new_session and self._session is not None else []
-
-    def _challenge(self) -> Sequence[tuple[bytes, bytes]]:
-        return () if self._refusal is None or self._refusal.status != self.status else self._refusal.headers

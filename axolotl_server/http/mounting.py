@@ -22,7 +22,6 @@ from axolotl_server.http.asgi import RETRY_AFTER, HttpRefusal, IAuthenticator, R
 from axolotl_server.http.assembly import is_authenticated, make_app
 from axolotl_server.settings.loading import load_settings
 from axolotl_server.settings.origins import combine, nest
-from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.settings_file import FileSettings, find_file, read_settings_file, split_settings
 
 PrincipalOf: TypeAlias = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
@@ -204,6 +203,7 @@ class MountedApp:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _check(self, host: ServerHost) -> None:
+        """Refuse to start if strangers could use the server; warn if clients look for metadata where there is none."""
         authenticated = is_authenticated(host)
         if self._principal is not None and authenticated:
             raise ConfigurationError(
@@ -216,15 +216,11 @@ class MountedApp:
                 "or configure auth (issuers, introspection_url or api_keys). If everyone may use it, set "
                 "http.allow_unauthenticated = true"
             )
-        self._warn_about_metadata(host.settings)
-
-    def _warn_about_metadata(self, settings: ServerSettings) -> None:
-        """Warn if clients look for metadata at a path that the host does not serve."""
-        if self._is_root or self._has_well_known or not settings.auth.is_used:
+        if self._is_root or self._has_well_known or not host.settings.auth.is_used:
             return
         from axolotl_server.access.gate import metadata_url
 
-        url = metadata_url(settings.auth)
+        url = metadata_url(host.settings.auth)
         if url is not None:
             _log.warning(
                 "clients look for %s, which this server does not serve while it is mounted: add "

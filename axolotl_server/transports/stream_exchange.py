@@ -87,10 +87,6 @@ class StreamExchange(IExchange):
         if reply is not None:
             self._write(reply)
 
-    def close_input(self) -> None:
-        """Stop calls that wait for an answer, because the client sends nothing more."""
-        self._connection.close_input()
-
     async def drain(self, seconds: float) -> None:
         """End subscriptions, and let running calls finish."""
         self._handler.subscriptions.end(self._connection)

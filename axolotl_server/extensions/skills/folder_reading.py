@@ -40,7 +40,7 @@ class FolderSkill(ISkill):
 def read_skill_folder(source: SkillFolder) -> list[FolderSkill]:
     """Read all skills of a folder, or raise ConfigurationError with everything that is wrong with them."""
     root = _location(source.source)
-    pages = sorted(_pages_below(root))
+    pages = sorted(folder / SKILL_PAGE for folder, _, names in _walk(root) if SKILL_PAGE in names)
     findings = [f"{root / name}: there is no {SKILL_PAGE} in it" for name in _folders_without(root, pages)]
     if not pages and not findings:
         findings.append(f"{root}: there is no {SKILL_PAGE} in it or in a folder in it")
@@ -72,12 +72,6 @@ def _location(source: str | Path) -> Path:
     if not folder.is_dir():
         raise ConfigurationError(f"skill_folder: {folder} is not a folder")
     return folder.resolve()
-
-
-def _pages_below(root: Path) -> Iterator[Path]:
-    for folder, _, names in _walk(root):
-        if SKILL_PAGE in names:
-            yield folder / SKILL_PAGE
 
 
 def _walk(root: Path) -> Iterator[tuple[Path, Sequence[str], Sequence[str]]]:

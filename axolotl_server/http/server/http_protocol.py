@@ -215,8 +215,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _check_progress(self) -> None:
         """Look at what is still incomplete after a piece of data."""
         if self.part == "head":
-            if self._head_bytes > self.server_state.max_head_bytes or len(self.headers) > self.server_state.max_headers:
-                raise self._head_too_large()
+            self._check_head(self._head_bytes, self.headers)
             return
         self._head_bytes = 0
         if self._posted is not None:
@@ -236,9 +235,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         headers, self.headers = self.headers, _IGNORED
-        state = self.server_state
-        if self._head_bytes > state.max_head_bytes or len(headers) > state.max_headers:
-            self._check_size(headers)
+        if self._head_bytes > self.server_state.max_head_bytes or len(headers) > self.server_state.max_headers:
+            self._check_head(len(self.url) + sum(len(name) + len(value) + 4 for name, value in headers), headers)
         named = dict(headers)
         if self.parser.should_upgrade():
             version = self.parser.get_http_version()
@@ -290,15 +288,11 @@ class HttpProtocol(HttpToolsProtocol):
         self._waiting_bytes -= size
         self.server_state.app.bodies.give_back(size)
 
-    def _check_size(self, headers: _Pairs) -> None:
-        """Measure a head exactly, if a large piece of data or many headers give a reason to."""
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in headers)
-        if size > self.server_state.max_head_bytes or len(headers) > self.server_state.max_headers:
-            raise self._head_too_large()
-
-    def _head_too_large(self) -> HttpRefusal:
-        limits = f"{self.server_state.max_headers} headers and {self.server_state.max_head_bytes} bytes"
-        return HttpRefusal(431, f"Request header fields too large: send at most {limits}")
+    def _check_head(self, size: int, headers: _Pairs) -> None:
+        state = self.server_state
+        if size > state.max_head_bytes or len(headers) > state.max_headers:
+            limits = f"{state.max_headers} headers and {state.max_head_bytes} bytes"
+            raise HttpRefusal(431, f"Request header fields too large: send at most {limits}")
 
     def _is_direct(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether a request can be answered directly."""

@@ -17,7 +17,7 @@ import pytest
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit import recovery
 from axolotl_server.audit.jsonl_store import JsonlStore
-from axolotl_server.audit.log_reading import verify
+from axolotl_server.audit.log_reading import Anchor, verify
 from tests.support.audited_calls import read_log, record, store_at, write_log
 from tests.support.commands import ROOT
 
@@ -183,6 +183,18 @@ def test_rotation(path: Path, opened: Callable[..., JsonlStore]) -> None:
     assert verify(path).fault is None
 
 
+def test_rotation_after_a_restart(path: Path) -> None:
+    """What earlier runs wrote counts: the file is rotated when it is full, and named after its first record."""
+    write_log(path, 3, max_bytes=600)
+    write_log(path, 3)
+    write_log(path, 1, max_bytes=path.stat().st_size)
+    *full, current = files(path)
+    assert len(full) > 1
+    assert [int(file.suffix[1:]) for file in full] == [read_log(file)[0]["seq"] for file in full]
+    assert read_log(current)[0]["event"] == "open"
+    assert verify(path).fault is None
+
+
 def test_old_files_are_dropped(path: Path, opened: Callable[..., JsonlStore]) -> None:
     """Only the configured number of full files is kept, and the log states where it starts."""
     store = opened(max_bytes=600, max_files=2)
@@ -192,6 +204,9 @@ def test_old_files_are_dropped(path: Path, opened: Callable[..., JsonlStore]) ->
     report = verify(path)
     assert report.fault is None
     assert report.first > 1
+    fault = verify(path, anchor=Anchor(1, "")).fault
+    assert fault is not None
+    assert fault.text == "record 1, the given anchor, is missing"
     files(path)[0].unlink()
     fault = verify(path).fault
     assert fault is not None
@@ -224,10 +239,10 @@ def test_a_crash_between_two_files(leftover: bytes | None, path: Path) -> None:
     path.rename(path.with_name(f"{path.name}.000000000001"))
     if leftover is not None:
         path.write_bytes(leftover)
-    write_log(path, 1)
-    report = verify(path)
-    assert report.fault is None
-    assert read_log(path)[0]["seq"] == 7
+    write_log(path, 1, max_bytes=1)
+    assert verify(path).fault is None
+    _, begun, _ = files(path)
+    assert (begun.suffix, read_log(begun)[0]["seq"]) == (".000000000007", 7)
 
 
 def test_calls_that_never_ended(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -254,8 +269,10 @@ def test_unfinished_calls_survive_rotation(path: Path) -> None:
         store.append([record(number)])
     leave_behind(store)
     assert [start.call_id for start in verify(path).unfinished] == [f"{1000:016x}"]
-    write_log(path, 0)
-    assert [one["call_id"] for one in read_log(path) if one.get("outcome") == "unknown"] == [f"{1000:016x}"]
+    write_log(path, 1, max_bytes=1)
+    before, after = files(path)[-2:]
+    assert [one["call_id"] for one in read_log(before) if one.get("outcome") == "unknown"] == [f"{1000:016x}"]
+    assert read_log(after)[0]["unfinished"] == []
 
 
 def test_a_full_disk(path: Path, opened: Callable[..., JsonlStore]) -> None:

@@ -168,13 +168,13 @@ async def test_counted_rejections_are_recorded_after_a_minute() -> None:
     """At the end of the window, numbers are recorded, and an address is recorded at once again."""
     sink = MemorySink()
     rejections = RejectionLog(audit_into(sink).trail, 10, window_seconds=0.01)
-    for _ in range(3):
-        rejections.add("192.0.2.1", "wrong")
+    for reason in ("wrong", "late", "later"):
+        rejections.add("192.0.2.1", reason)
     await until(lambda: len(sink.records) == 2)
     rejections.add("192.0.2.1", "wrong again")
     rejections.flush()
     assert [(one.reason, one.repeated) for one in sink.records] == [
         ("wrong", None),
-        ("wrong", 2),
+        ("later", 2),
         ("wrong again", None),
     ]
