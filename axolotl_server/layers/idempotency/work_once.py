@@ -284,7 +284,6 @@ class WorkOnce:
     def _free(self, key: str, run: _Run, task: "asyncio.Task[None]") -> None:
         """Free the key; a task that was cancelled before its first step has not ended the run yet."""
         run.end(_Outcome(error=asyncio.CancelledError(), is_shared=False))
-        self._layer.deadlines.end(run.call)
         del self._running[key]
         run.freed.set_result(None)
         if not task.cancelled() and task.exception() is not None:
