@@ -1,7 +1,7 @@
 """The routes at `/console`: the page with its files, its data and its events."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
@@ -141,33 +141,23 @@ class ConsoleRoutes:
             CONSOLE_PATH: partial(_serve_asset, assets[_PAGE]),
             f"{CONSOLE_PATH}/": partial(_serve_asset, assets[_PAGE]),
             **{f"{CONSOLE_PATH}/{name}": partial(_serve_asset, asset) for name, asset in assets.items()},
-            f"{CONSOLE_PATH}/state": self._serve_state,
+            f"{CONSOLE_PATH}/state": partial(self._serve_data, self._state),
             f"{CONSOLE_PATH}/events": self._serve_events,
-            **{f"{CONSOLE_PATH}/{name}": partial(self._serve_panel, one) for name, one in self._panels.items()},
         }
-        routes = {path: Route(_local_only(serve)) for path, serve in served.items()}
+        posted: dict[str, ServeRoute] = {}
         for panel in self._panels.values():
-            for name, act in panel.actions.items():
-                serve = _local_only(partial(self._serve_action, act), method="POST")
-                routes[f"{CONSOLE_PATH}/{panel.name}/{name}"] = Route(serve)
-        return routes
-
-    async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        principal = await self._admit(headers)
-        state = {
-            **describe_server(self._server),
-            "instance_id": self._console.instance_id,
-            "panels": list(self._panels),
-            "principal": describe_principal(principal),
-        }
-        await send_json(send, 200, encode(state), list(PAGE_HEADERS))
+            path = f"{CONSOLE_PATH}/{panel.name}"
+            served[path] = partial(self._serve_data, partial(_described, panel))
+            posted |= {f"{path}/{name}": partial(self._serve_data, act) for name, act in panel.actions.items()}
+        routes = {path: Route(_local_only(serve)) for path, serve in served.items()}
+        return routes | {path: Route(_local_only(serve, method="POST")) for path, serve in posted.items()}
 
     async def _serve_events(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         await self._admit(headers)
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
-        feed = Feed(stream, loop, self._activity)
+        feed = Feed(stream, loop, lambda: describe_activity(self._server, self._sessions().all()))
         with self._sessions().other_connection(stream.abandon), self._console.subscribed(feed):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
@@ -175,33 +165,35 @@ class ConsoleRoutes:
             finally:
                 watcher.cancel()
 
-    async def _serve_panel(
-        self, panel: Panel, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    async def _serve_data(
+        self, answer: PanelAction, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
     ) -> None:
-        await self._admit(headers)
-        await send_json(send, 200, encode(await panel.describe()), list(PAGE_HEADERS))
-
-    async def _serve_action(
-        self, act: PanelAction, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
-        operator = await self._admit(headers)
+        principal = await self._admit(headers)
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        await send_json(send, 200, encode(await act(query, operator)), list(PAGE_HEADERS))
+        await send_json(send, 200, encode(await answer(query, principal)), list(PAGE_HEADERS))
+
+    async def _state(self, query: Mapping[str, str], principal: Principal) -> Mapping[str, Any]:
+        return {
+            **describe_server(self._server),
+            "instance_id": self._console.instance_id,
+            "panels": list(self._panels),
+            "principal": describe_principal(principal),
+        }
 
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
         return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
 
-    def _activity(self) -> dict[str, Any]:
-        return describe_activity(self._server, self._sessions().all())
+
+async def _described(panel: Panel, query: Mapping[str, str], principal: Principal) -> Mapping[str, Any]:
+    return await panel.describe()
 
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
     async def serve_locally(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         check_local(scope, headers)
         if scope["method"] != method:
-            message = "Method not allowed: use GET" if method == "GET" else "Method not allowed: use POST"
-            raise HttpRefusal(405, message, headers=[(b"allow", method.encode())])
+            raise HttpRefusal(405, f"Method not allowed: use {method}", headers=[(b"allow", method.encode())])
         await serve(scope, headers, receive, send)
 
     return serve_locally
@@ -210,9 +202,6 @@ def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
 async def _serve_asset(
     asset: Asset, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
 ) -> None:
-    own: Iterable[tuple[bytes, bytes]] = (
-        (b"content-type", asset.content_type),
-        (b"content-length", b"%d" % len(asset.content)),
-    )
+    own = ((b"content-type", asset.content_type), (b"content-length", b"%d" % len(asset.content)))
     await send({"type": "http.response.start", "status": 200, "headers": [*own, *PAGE_HEADERS]})
     await send({"type": "http.response.body", "body": asset.content})
