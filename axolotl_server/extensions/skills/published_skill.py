@@ -103,6 +103,7 @@ class PublishedSkill(IFeature):
         """All that a caller must be allowed to read to see the skill."""
         self.entry = _entry(skill, files)
         self._skill = skill
+        next(file for file in files if file.uri == skill.uri).page_of = self
         self._directories = None if skill.dynamic else _directories(root_of(skill), files)
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
@@ -193,7 +194,7 @@ async def publish_skills(skills: Sequence[ISkill]) -> list[PublishedSkill]:
 async def _publish(skill: ISkill, known: dict[str, SkillFile]) -> PublishedSkill:
     if skill.dynamic:
         page = SkillFile(skill, SKILL_PAGE, None)
-        return _with_page(PublishedSkill(skill, [page], [DynamicSkillFiles(skill)]))
+        return PublishedSkill(skill, [page], [DynamicSkillFiles(skill)])
     contents = await skill.files()
     findings = [f"Skill {skill.uri!r}: {fault}" for fault in _faults_of(contents)]
     if findings:
@@ -203,7 +204,7 @@ async def _publish(skill: ISkill, known: dict[str, SkillFile]) -> PublishedSkill
         file = SkillFile(skill, path, content)
         same = known.setdefault(file.uri, file)
         files.append(same if same.content == content and path != SKILL_PAGE else file)
-    return _with_page(PublishedSkill(skill, files, []))
+    return PublishedSkill(skill, files, [])
 
 
 def _faults_of(contents: Mapping[str, bytes]) -> Iterator[str]:
@@ -217,11 +218,6 @@ def _faults_of(contents: Mapping[str, bytes]) -> Iterator[str]:
     for path in contents:
         if not path.isprintable() or "\\" in path or any(part.startswith(".") or not part for part in path.split("/")):
             yield f"it has a file {path!r}; use a relative path without parts that are empty or begin with a dot"
-
-
-def _with_page(skill: PublishedSkill) -> PublishedSkill:
-    next(file for file in skill.files if file.uri == skill.uri).page_of = skill
-    return skill
 
 
 def _entry(skill: ISkill, files: Iterable[SkillFile]) -> Mapping[str, Any]:
