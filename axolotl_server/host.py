@@ -101,20 +101,19 @@ class ServerHost:
         """
         contain_log_failures()
         try:
-            self._finally("resources of the container", self._close_resources)
+            self._finally("resources of the container", lambda: close_resources(self._container, CLOSE_SECONDS))
             await start_resources(self._container)
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets, self.settings)
             models = {one.section: one.section_model for one in self.roles.extensions if one.section}
             self.loaded_settings = self.loaded_settings.with_extensions(models)
-            of_extensions = {"extensions": self.loaded_settings.settings.extensions}
-            self.settings = self.settings.model_copy(update=of_extensions)
+            final: dict[str, Any] = {"extensions": self.loaded_settings.settings.extensions}
             for mistake in misspelled_roles(self._container):
                 _log.warning("%s", mistake)
             if not self._is_audited:
-                unrecorded = {"audit": AuditSettings(), "telemetry": TelemetrySettings()}
-                self.settings = self.settings.model_copy(update=unrecorded)
+                final |= {"audit": AuditSettings(), "telemetry": TelemetrySettings()}
                 self.roles = structs.replace(self.roles, audit_sinks=())
+            self.settings = self.settings.model_copy(update=final)
             self._compose()
         except BaseException:
             await self.stop()
@@ -169,13 +168,6 @@ class ServerHost:
         for one in reversed(self.assembly.extensions):
             await _close(f"the extension {one.identifier}", partial(self.stop_signal.run_unless_urgent, one.stop()))
 
-    async def _close_scopes(self) -> None:
-        closer = self.assembly.inflight.scope_closer
-        await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
-
-    async def _close_resources(self) -> None:
-        await close_resources(self._container, CLOSE_SECONDS)
-
     async def __aenter__(self) -> "ServerHost":
         await self.start()
         return self
@@ -195,7 +187,7 @@ class ServerHost:
     def _compose(self) -> None:
         # Pydantic only warns about a model whose values do not match its fields. Such a result must fail instead.
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
-        self._undo_registrations()
+        self._register()
         assembly = self.assembly = ServerAssembly(
             self.settings, self.roles, has_principals=self.has_principals, target=self.target
         )
@@ -210,36 +202,35 @@ class ServerHost:
             self._finally("telemetry", lambda: self.stop_signal.run_unless_urgent(observation.close()))
         if assembly.audit is not None:
             self._finally("the audit log", assembly.audit.close)
-        self._finally("objects that calls used", self._close_scopes)
+        scopes, unless_urgent = assembly.inflight.scope_closer, self.stop_signal.run_unless_urgent
+        self._finally("objects that calls used", lambda: unless_urgent(scopes.wait_closed(_CLOSING_SECONDS)))
         self._finally("extensions", self.stop_extensions)
-        self.registry, self.handler = assembly.registry, assembly.handler
+        self.registry, self.handler = self.roles.tool_registry, assembly.handler
         self._check_apps()
         catalogues: tuple[Catalogue[Any, Any], ...] = (*assembly.catalogues, *assembly.added_catalogues)
         for catalogue in catalogues:
             self._finally("registries", catalogue.close)
         self._announce(assembly.subscriptions)
-        self._watch_loop()
-        if observation is not None:
-            self._observe(observation)
-
-    def _watch_loop(self) -> None:
         self.watchdog = Watchdog(STALL_SECONDS)
         self.watchdog.start()
         self._finally("the watchdog", self.watchdog.stop)
+        if observation is not None:
+            self._observe(observation)
 
     def _observe(self, observation: "Observation") -> None:
         """Let the metrics read the numbers that the server keeps."""
-        from axolotl_server.observation.metrics import Gauges
+        from axolotl_server.observation.metrics import read_parts
 
         assembly = self.assembly
-        gauges = Gauges(
+        read_parts(
+            observation.values,
             inflight=assembly.inflight,
             subscriptions=assembly.subscriptions,
             threads=assembly.threads,
             processes=assembly.processes,
             layers=assembly.layers.inner,
+            watchdog=self.watchdog,
         )
-        gauges.register(observation.values, self.watchdog)
         for one in assembly.extensions:
             one.observe(observation)
 
@@ -250,8 +241,8 @@ class ServerHost:
         if self.roles.result_store is None:
             await self.assembly.result_store.close()
 
-    def _undo_registrations(self) -> None:
-        """When the server stops, restore the registries, which may belong to the container."""
+    def _register(self) -> None:
+        """Add the features to the registries, which may belong to the container, until the server stops."""
         roles = self.roles
         added: list[tuple[Registry[Any], Sequence[Any]]] = [
             (roles.tool_registry, roles.tools),
@@ -261,6 +252,7 @@ class ServerHost:
         for registry, items in added:
             names = [name for name in map(registry.name_of, items) if name not in registry]
             self._finally("registries", partial(registry.unregister_range, names))
+            registry.register_range(items)
 
     def _announce(self, subscriptions: Subscriptions) -> None:
         """Notify clients of all changes in the registries."""

@@ -9,7 +9,6 @@ from axolotl_core.layers import run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.protocol.versions import REVISIONS, Revision
-from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_server.calls.binding import Binder, Layers, Runners
 from axolotl_server.calls.feature_method import FeatureMethod
 from axolotl_server.calls.running_call import RunningCalls
@@ -39,10 +38,9 @@ from axolotl_server.stores.memory_results import make_result_store
 
 if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
-    from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
+    from axolotl_server.access.guard import Guard, ResourceWatch
     from axolotl_server.access.quotas import RequestQuotas
     from axolotl_server.audit.audit import Audit
-    from axolotl_server.extension import Topic
     from axolotl_server.observation.observation import Observation
     from axolotl_server.stores.redis_client import RedisClient
 
@@ -189,14 +187,9 @@ class ServerAssembly:
         return layer_stack(self)
 
     @cached_property
-    def toolsets(self) -> Mapping[int, str]:
-        """The names of the tool sets, by the identity of each feature in them."""
-        return self.roles.set_names
-
-    @cached_property
     def binder(self) -> Binder:
         """Compiles features."""
-        return Binder(self.settings, self.layers, self.runners, self.toolsets)
+        return Binder(self.settings, self.layers, self.runners, self.roles.set_names)
 
     @property
     def runners(self) -> Runners:
@@ -204,42 +197,26 @@ class ServerAssembly:
         return {"loop": run_in_place, "thread": self.threads.runner, "process": self.processes.runner}
 
     @cached_property
-    def registry(self) -> ToolRegistry:
-        """The tools."""
-        self.roles.tool_registry.register_range(self.roles.tools)
-        return self.roles.tool_registry
-
-    @cached_property
-    def prompt_registry(self) -> PromptRegistry:
-        """The prompts."""
-        self.roles.prompt_registry.register_range(self.roles.prompts)
-        return self.roles.prompt_registry
-
-    @cached_property
-    def resource_registry(self) -> ResourceRegistry:
-        """The resources and resource templates."""
-        self.roles.resource_registry.register_range(self.roles.resources)
-        return self.roles.resource_registry
-
-    @cached_property
     def tools(self) -> ToolCatalogue:
         """The tools that are served."""
-        return ToolCatalogue(self.registry, self.binder, self.settings, self.roles.name_rule, self.authorization)
+        return ToolCatalogue(
+            self.roles.tool_registry, self.binder, self.settings, self.roles.name_rule, self.authorization
+        )
 
     @cached_property
     def prompts(self) -> PromptCatalogue:
         """The prompts that are served."""
-        return PromptCatalogue(self.prompt_registry, self.binder, self.settings, self.authorization)
+        return PromptCatalogue(self.roles.prompt_registry, self.binder, self.settings, self.authorization)
 
     @cached_property
     def resources(self) -> ResourceCatalogue:
         """The resources that are served."""
-        return ResourceCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
+        return ResourceCatalogue(self.roles.resource_registry, self.binder, self.settings, self.authorization)
 
     @cached_property
     def templates(self) -> TemplateCatalogue:
         """The resource templates that are served."""
-        return TemplateCatalogue(self.resource_registry, self.binder, self.settings, self.authorization)
+        return TemplateCatalogue(self.roles.resource_registry, self.binder, self.settings, self.authorization)
 
     @property
     def catalogues(self) -> tuple[ToolCatalogue, PromptCatalogue, ResourceCatalogue, TemplateCatalogue]:
@@ -268,11 +245,6 @@ class ServerAssembly:
         return {one: capabilities_of(offers, self.extensions, tools, one) for one in REVISIONS}
 
     @cached_property
-    def topics(self) -> "Mapping[str, Topic]":
-        """What clients can subscribe to besides lists and resources."""
-        return {name: topic for one in self.extensions for name, topic in one.topics().items()}
-
-    @cached_property
     def method_table(self) -> tuple[Row, ...]:
         """All methods and notifications, of all revisions."""
         return tuple(method_table(self))
@@ -297,15 +269,6 @@ class ServerAssembly:
         return Guard(self.authorization, self.catalogues)
 
     @cached_property
-    def stream_guard(self) -> "StreamGuard | None":
-        """Decides who may resume a stream, where there are access rules."""
-        if self.authorization is None:
-            return None
-        from axolotl_server.access.guard import StreamGuard
-
-        return StreamGuard(self.authorization, self.tools, self.catalogues[1:])
-
-    @cached_property
     def watch(self) -> "ResourceWatch | None":
         """Hides changes of resources that the principal may not read, where there are access rules."""
         if self.authorization is None:
@@ -323,8 +286,12 @@ class ServerAssembly:
 
     @cached_property
     def control(self) -> RequestControl:
-        """Lets clients cancel requests and answer questions."""
-        return RequestControl(self.stream_guard)
+        """Lets clients cancel requests, answer questions, and resume their own streams."""
+        if self.authorization is None:
+            return RequestControl(None)
+        from axolotl_server.access.guard import StreamGuard
+
+        return RequestControl(StreamGuard(self.authorization, self.tools, self.catalogues[1:]))
 
     @cached_property
     def eras(self) -> Eras:

@@ -12,7 +12,6 @@ from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
 from axolotl_server.layers.deadline import validation
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
-from axolotl_server.settings.calls import ApprovalSettings
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def layer_stack(assembly: "ServerAssembly") -> Layers:
         validation,
         assembly.deadlines.timeout,
         _idempotency(assembly),
-        _approval(settings.approval),
+        ApprovalLayer(_redactor, settings.approval.required_for, settings.approval.tools),
         _concurrency(settings),
         BreakerLayer(),
         None if audit is None else audit.layer.announce,
@@ -86,10 +85,6 @@ def _idempotency(assembly: "ServerAssembly") -> Layer:
         assembly.deadlines,
         on_store_failure=settings.on_store_failure,
     )
-
-
-def _approval(settings: ApprovalSettings) -> Layer:
-    return ApprovalLayer(_redactor, settings.required_for, settings.tools)
 
 
 def _redactor(spec: FeatureSpec) -> "Callable[[bytes], Raw | None] | None":

@@ -123,11 +123,12 @@ async def resolve_roles(
         promptsets=await _sets(container, "prompts", roles.prompt_registry, chosen),
         resourcesets=await _sets(container, "resources", roles.resource_registry, chosen),
     )
-    bundled = await _bundled(container, chosen, roles.tools, settings or ServerSettings())
-    roles = structs.replace(roles, bundled=bundled)
-    faults = list(_faults_of_extensions([*bundled, *roles.extensions]))
+    faults = list(_faults(roles.extensions, check_extension))
     if not faults:
-        roles = await _with_features_of_extensions(roles, faults)
+        roles = await _with_features_of(roles.extensions, roles, faults)
+        bundled = await _bundled(container, chosen, roles.tools, settings or ServerSettings())
+        roles = structs.replace(await _with_features_of(bundled, roles, faults), bundled=bundled)
+        faults += _twins((*bundled, *roles.extensions))
     faults = list(_faults_of(roles, faults))
     if faults:
         raise ConfigurationError(*faults)
@@ -146,9 +147,10 @@ async def _bundled(
     return tuple(made)
 
 
-async def _with_features_of_extensions(roles: Roles, faults: list[str]) -> Roles:
+async def _with_features_of(extensions: Sequence[Extension], roles: Roles, faults: list[str]) -> Roles:
+    """Add the features of extensions, and what is wrong with them."""
     added: dict[str, list[FeatureSet]] = {}
-    for extension in (*roles.bundled, *roles.extensions):
+    for extension in extensions:
         try:
             for kind, sets in (await extension.features()).items():
                 added.setdefault(kind, []).extend(sets)
@@ -156,10 +158,11 @@ async def _with_features_of_extensions(roles: Roles, faults: list[str]) -> Roles
             faults += extension_failure(extension.identifier, "features", error).findings
     return structs.replace(
         roles,
+        offers=roles.offers | {kind for kind, sets in added.items() if any(one.items for one in sets)},
         toolsets=(*roles.toolsets, *added.pop("tools", ())),
         promptsets=(*roles.promptsets, *added.pop("prompts", ())),
         resourcesets=(*roles.resourcesets, *added.pop("resources", ())),
-        added=added,
+        added={**roles.added, **added},
     )
 
 
@@ -176,12 +179,8 @@ def _faults_of(roles: Roles, faults_of_extensions: Sequence[str]) -> Iterator[st
     yield from _faults([roles.health_checks], check_health_checks)
 
 
-def _faults_of_extensions(extensions: Sequence[Extension]) -> Iterator[str]:
-    """Find objects that are no extensions, and identifiers and methods that two extensions have."""
-    wrong = list(_faults(extensions, check_extension))
-    yield from wrong
-    if wrong:
-        return
+def _twins(extensions: Sequence[Extension]) -> Iterator[str]:
+    """Find identifiers, sections and methods that two extensions have."""
     for what, names in (
         ("identifier", [one.identifier for one in extensions]),
         ("section", [one.section for one in extensions if one.section]),
@@ -208,13 +207,9 @@ async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequ
 
 
 async def _chosen_sets(sources: Iterable[tuple[str | None, Any]], chosen: Sequence[str]) -> list[FeatureSet]:
-    wanted = [(name, source) for name, source in sources if _is_chosen(name, chosen)]
+    """Make the features of each set that is chosen or inside of a chosen one, and of those outside of any set."""
+    wanted = [one for one in sources if not chosen or one[0] is None or is_within_toolset(one[0], chosen)]
     return [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in wanted]
-
-
-def _is_chosen(toolset: str | None, chosen: Sequence[str]) -> bool:
-    """Tell whether a tool set is chosen, or inside of a chosen one; features outside of any set always are."""
-    return not chosen or toolset is None or is_within_toolset(toolset, chosen)
 
 
 async def _given(container: Any, name: str, role: Role) -> Any:

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.hosting.roles import Roles
-from axolotl_server.settings.policies import WORKER, AuditSettings
+from axolotl_server.settings.policies import WORKER
 from axolotl_server.settings.server import ServerSettings
 
 
@@ -24,8 +24,13 @@ def for_worker(
         protocol = protocol.model_copy(update={"state_keys": (SecretStr(state_key),)})
     if sessions_directory is not None and settings.redis.url is None and sessions.directory is None:
         sessions = sessions.model_copy(update={"directory": Path(sessions_directory)})
-    audit = _audit_of(settings.audit, number)
-    update = {"audit": audit, "protocol": protocol, "sessions": sessions}
+    audit = settings.audit
+    if audit.jsonl_path is not None and WORKER not in str(audit.jsonl_path):
+        raise ConfigurationError(
+            f"Setting audit.jsonl_path needs {WORKER} in its name with several workers, for example "
+            f"audit-{WORKER}.log, because only one process can write a log"
+        )
+    update = {"audit": audit.of_worker(str(number)), "protocol": protocol, "sessions": sessions}
     return settings.model_copy(update=update)
 
 
@@ -59,15 +64,6 @@ def named_logs(settings: ServerSettings) -> list[Path]:
     workers = map(str, range(1, settings.http.workers + 1))
     paths = (settings.audit.of_worker(worker).jsonl_path for worker in workers)
     return list(dict.fromkeys(path for path in paths if path is not None))
-
-
-def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:
-    if audit.jsonl_path is not None and WORKER not in str(audit.jsonl_path):
-        raise ConfigurationError(
-            f"Setting audit.jsonl_path needs {WORKER} in its name with several workers, for example "
-            f"audit-{WORKER}.log, because only one process can write a log"
-        )
-    return audit.of_worker(str(number))
 
 
 def worker_warnings(settings: ServerSettings, roles: Roles) -> Iterator[str]:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
-from axolotl_server.extension import Panel, PanelAction
+from axolotl_server.extension import PanelAction
 from axolotl_server.extensions.console.console import CONSOLE_PATH, Console, Feed
 from axolotl_server.extensions.console.description import describe_activity, describe_principal, describe_server
 from axolotl_server.hosting.assembly import ServerAssembly
@@ -68,7 +68,12 @@ def _host_of(headers: Mapping[bytes, bytes]) -> str:
     return headers.get(b"host", b"").decode("latin-1").lower()
 
 
-_TYPES: Final = {".html": b"text/html", ".css": b"text/css", ".js": b"text/javascript", ".svg": b"image/svg+xml"}
+_TYPES: Final = {
+    ".html": b"text/html; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".svg": b"image/svg+xml",
+}
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -96,27 +101,6 @@ PAGE_HEADERS: Final[Sequence[tuple[bytes, bytes]]] = (
 """Sent with every response: only our own files run, in no frame, and nothing is cached."""
 
 
-class Asset(NamedTuple):
-    """A file of the page."""
-
-    content_type: bytes
-    content: bytes
-
-
-def load_assets() -> Mapping[str, Asset]:
-    """Read all files of the page; returns them by name."""
-    folder = files("axolotl_server.extensions.console") / "page"
-    return {file.name: Asset(_type_of(file.name), file.read_bytes()) for file in folder.iterdir() if file.is_file()}
-
-
-def _type_of(name: str) -> bytes:
-    kind = _TYPES[name[name.rindex(".") :]]
-    return kind if kind.startswith(b"image/") else kind + b"; charset=utf-8"
-
-
-_PAGE = "console.html"
-
-
 class ConsoleRoutes:
     """Serves the page; its data needs the same authentication as the endpoint."""
 
@@ -136,21 +120,43 @@ class ConsoleRoutes:
 
     def by_path(self) -> dict[str, Route]:
         """Return the routes by path."""
-        assets = load_assets()
-        served: dict[str, ServeRoute] = {
-            CONSOLE_PATH: partial(_serve_asset, assets[_PAGE]),
-            f"{CONSOLE_PATH}/": partial(_serve_asset, assets[_PAGE]),
-            **{f"{CONSOLE_PATH}/{name}": partial(_serve_asset, asset) for name, asset in assets.items()},
-            f"{CONSOLE_PATH}/state": partial(self._serve_data, self._state),
-            f"{CONSOLE_PATH}/events": self._serve_events,
+        folder = files("axolotl_server.extensions.console") / "page"
+        found = [(file.name, file.read_bytes()) for file in folder.iterdir() if file.is_file()]
+        pages = {
+            f"/{name}": partial(_serve_file, (_TYPES[name[name.rindex(".") :]], content)) for name, content in found
         }
-        posted: dict[str, ServeRoute] = {}
+        served: dict[str, ServeRoute] = {
+            **pages,
+            "": pages["/console.html"],
+            "/": pages["/console.html"],
+            "/state": self._answering(self._state),
+            "/events": self._serve_events,
+            **{f"/{name}": self._answering(panel.describe) for name, panel in self._panels.items()},
+        }
+        routes = {f"{CONSOLE_PATH}{path}": Route(_local_only(serve)) for path, serve in served.items()}
         for panel in self._panels.values():
-            path = f"{CONSOLE_PATH}/{panel.name}"
-            served[path] = partial(self._serve_data, partial(_described, panel))
-            posted |= {f"{path}/{name}": partial(self._serve_data, act) for name, act in panel.actions.items()}
-        routes = {path: Route(_local_only(serve)) for path, serve in served.items()}
-        return routes | {path: Route(_local_only(serve, method="POST")) for path, serve in posted.items()}
+            for name, act in panel.actions.items():
+                serve = _local_only(self._answering(act), method="POST")
+                routes[f"{CONSOLE_PATH}/{panel.name}/{name}"] = Route(serve)
+        return routes
+
+    def _answering(self, act: PanelAction) -> ServeRoute:
+        """Serve as JSON what a function returns, to the page of a caller that may have it."""
+
+        async def serve(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+            caller = await self._admit(headers)
+            query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+            await send_json(send, 200, encode(await act(query, caller)), list(PAGE_HEADERS))
+
+        return serve
+
+    async def _state(self, query: Mapping[str, str], caller: Principal) -> Mapping[str, Any]:
+        return {
+            **describe_server(self._server),
+            "instance_id": self._console.instance_id,
+            "panels": list(self._panels),
+            "principal": describe_principal(caller),
+        }
 
     async def _serve_events(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         await self._admit(headers)
@@ -165,28 +171,9 @@ class ConsoleRoutes:
             finally:
                 watcher.cancel()
 
-    async def _serve_data(
-        self, answer: PanelAction, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
-        principal = await self._admit(headers)
-        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        await send_json(send, 200, encode(await answer(query, principal)), list(PAGE_HEADERS))
-
-    async def _state(self, query: Mapping[str, str], principal: Principal) -> Mapping[str, Any]:
-        return {
-            **describe_server(self._server),
-            "instance_id": self._console.instance_id,
-            "panels": list(self._panels),
-            "principal": describe_principal(principal),
-        }
-
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
         return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
-
-
-async def _described(panel: Panel, query: Mapping[str, str], principal: Principal) -> Mapping[str, Any]:
-    return await panel.describe()
 
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
@@ -199,9 +186,10 @@ def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
     return serve_locally
 
 
-async def _serve_asset(
-    asset: Asset, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+async def _serve_file(
+    file: tuple[bytes, bytes], scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
 ) -> None:
-    own = ((b"content-type", asset.content_type), (b"content-length", b"%d" % len(asset.content)))
+    kind, content = file
+    own = ((b"content-type", kind), (b"content-length", b"%d" % len(content)))
     await send({"type": "http.response.start", "status": 200, "headers": [*own, *PAGE_HEADERS]})
-    await send({"type": "http.response.body", "body": asset.content})
+    await send({"type": "http.response.body", "body": content})

@@ -49,7 +49,7 @@ class Skills(Extension):
         """The skills that are served."""
         one = self._server
         return SkillCatalogue(
-            one.resources, one.templates, one.resource_registry, one.binder, one.settings, one.authorization
+            one.resources, one.templates, one.roles.resource_registry, one.binder, one.settings, one.authorization
         )
 
     def catalogues(self) -> Iterable[SkillCatalogue]:

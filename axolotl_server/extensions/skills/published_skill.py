@@ -101,6 +101,7 @@ class PublishedSkill(IFeature):
         """Its files, those of skills in it included; for a dynamic skill, only its `SKILL.md`."""
         self.resources: Sequence[AnyResource] = (*files, *others)
         """All that a caller must be allowed to read to see the skill."""
+        next(file for file in files if file.uri == skill.uri).page_of = self
         self.entry = _entry(skill, files)
         self._skill = skill
         next(file for file in files if file.uri == skill.uri).page_of = self

@@ -1,7 +1,6 @@
 """The layer that runs a tool once per key; repeated calls share the result."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
@@ -11,7 +10,6 @@ from axolotl_server.layers.deadline import DeadlineTable
 
 if TYPE_CHECKING:
     from axolotl_server.execution.outage_log import OutageLog
-    from axolotl_server.layers.idempotency.work_once import ResultPolicy
 
 
 MAX_RECORD_BYTES: Final = 1024 * 1024
@@ -38,36 +36,19 @@ class IdempotencyLayer(ILayer):
         store_timeout_seconds: float = STORE_TIMEOUT_SECONDS,
         poll_seconds: float = 0.05,
     ) -> None:
-        """Take the store of results, the function that closes the scope of a run, and what a run needs else."""
-        self._store = store
-        self._close_scope = close_scope
-        self._outages = outages
-        self._deadlines = deadlines
-        self._max_record_bytes = max_record_bytes
-        self._on_store_failure: Literal["open", "closed"] = on_store_failure
-        self._store_timeout_seconds = store_timeout_seconds
-        self._poll_seconds = poll_seconds
-        self._policy: ResultPolicy | None = None
+        """Take the store of results, the function that closes the scope of a run, the log of outages, and deadlines."""
+        self.store = store
+        self.close_scope = close_scope
+        self.outages = outages
+        self.deadlines = deadlines
+        self.max_record_bytes = max_record_bytes
+        self.on_store_failure: Literal["open", "closed"] = on_store_failure
+        self.store_timeout_seconds = store_timeout_seconds
+        self.poll_seconds = poll_seconds
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if not isinstance(spec, ToolSpec) or spec.tool.idempotency is None:
             return call_next
         from axolotl_server.layers.idempotency.work_once import WorkOnce  # few tools ask for it
 
-        if self._policy is None:
-            self._policy = self._make_policy()
-        return WorkOnce(spec, call_next, spec.tool.idempotency, self._policy).invoke
-
-    def _make_policy(self) -> "ResultPolicy":
-        from axolotl_server.layers.idempotency.stored_results import ResultClaim
-        from axolotl_server.layers.idempotency.work_once import ResultPolicy
-
-        claim = partial(
-            ResultClaim,
-            self._store,
-            on_store_failure=self._on_store_failure,
-            outages=self._outages,
-            timeout_seconds=self._store_timeout_seconds,
-            poll_seconds=self._poll_seconds,
-        )
-        return ResultPolicy(claim, self._close_scope, self._max_record_bytes, self._deadlines)
+        return WorkOnce(spec, call_next, spec.tool.idempotency, self).invoke

@@ -4,10 +4,9 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from pydantic_core import PydanticSerializationError, to_json
@@ -31,7 +30,6 @@ from axolotl_core.policies.tool_rules import CannotAskForApproval, Idempotency
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_core.questions.question import needs_input
-from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.layers.idempotency.stored_results import (
     ResultClaim,
     read_record,
@@ -39,6 +37,9 @@ from axolotl_server.layers.idempotency.stored_results import (
     write_failure,
     write_record,
 )
+
+if TYPE_CHECKING:
+    from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 
 _DIGEST_BYTES: Final = 20
 _RECORD_FORMAT: Final = 2
@@ -117,18 +118,6 @@ _LEFT: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
 """The reasons that do not stop work which has begun: only its caller has left."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultPolicy:
-    """The way in which a server keeps the results of its tools."""
-
-    claim: Callable[[str], ResultClaim]
-    """Makes a claim on a key."""
-    close_scope: Callable[[Call], object]
-    """Closes the scope of a run that has ended."""
-    max_record_bytes: int
-    deadlines: DeadlineTable
-
-
 class _Outcome(NamedTuple):
     output: Any = None
     error: BaseException | None = None
@@ -154,7 +143,7 @@ class _Run:
     It has the caller and the deadline of that call, which waits for its end. Other calls that wait just leave.
     """
 
-    def __init__(self, first: Call, digest: str, policy: ResultPolicy) -> None:
+    def __init__(self, first: Call, digest: str, layer: "IdempotencyLayer") -> None:
         loop = asyncio.get_running_loop()
         self.first = first
         self.digest = digest
@@ -165,7 +154,7 @@ class _Run:
         self.has_begun = False
         self.code_has_ended = False
         """The remaining work, such as storing the result, is not stopped."""
-        self._policy = policy
+        self._layer = layer
         self.call = _RunCall(
             first.request_id,
             first.caller,
@@ -179,7 +168,7 @@ class _Run:
             reference=first.reference,
             first=first,
         )
-        policy.deadlines.move(first, self.call)
+        layer.deadlines.move(first, self.call)
         first.when_abandoned(self._abandon)
 
     def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -227,7 +216,7 @@ class _Run:
             return
         first, call = self.first, self.call
         reason = first.cancel_reason or CancelReason.DISCONNECT
-        if reason not in _LEFT or not self.has_begun or self._policy.deadlines.is_paused(call):
+        if reason not in _LEFT or not self.has_begun or self._layer.deadlines.is_paused(call):
             call.stop(reason)
         try:
             await asyncio.shield(self.ended)
@@ -248,16 +237,16 @@ class _Run:
 
     def _close_scope(self) -> None:
         if self.call.scope is not None:
-            self._policy.close_scope(self.call)
+            self._layer.close_scope(self.call)
 
 
 class WorkOnce:
     """Runs the code of one tool once per key."""
 
-    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, policy: ResultPolicy) -> None:
+    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, layer: "IdempotencyLayer") -> None:
         self._call_next = call_next
         self._rule = rule
-        self._policy = policy
+        self._layer = layer
         self._key_of = key_compiler(rule, spec)
         self._write_output = output_writer(spec.tool.output_model, lambda: spec.tool.output_adapter)
         self._max_bytes = spec.limits.max_result_bytes or sys.maxsize
@@ -280,15 +269,24 @@ class WorkOnce:
             return outcome.output
 
     def _begin(self, call_key: CallKey, call: Call) -> _Run:
-        run = self._running[call_key.key] = _Run(call, call_key.other_arguments, self._policy)
-        task = run.start(self._work(run, self._policy.claim(call_key.key)))
+        run = self._running[call_key.key] = _Run(call, call_key.other_arguments, self._layer)
+        layer = self._layer
+        claim = ResultClaim(
+            layer.store,
+            call_key.key,
+            on_store_failure=layer.on_store_failure,
+            outages=layer.outages,
+            timeout_seconds=layer.store_timeout_seconds,
+            poll_seconds=layer.poll_seconds,
+        )
+        task = run.start(self._work(run, claim))
         task.add_done_callback(partial(self._free, call_key.key, run))
         return run
 
     def _free(self, key: str, run: _Run, task: "asyncio.Task[None]") -> None:
         """Free the key; a task that was cancelled before its first step has not ended the run yet."""
         run.end(_Outcome(error=asyncio.CancelledError(), is_shared=False))
-        self._policy.deadlines.end(run.call)
+        self._layer.deadlines.end(run.call)
         del self._running[key]
         run.freed.set_result(None)
         if not task.cancelled() and task.exception() is not None:
@@ -326,7 +324,7 @@ class WorkOnce:
 
     def _end_code(self, run: _Run) -> None:
         run.code_has_ended = True
-        self._policy.deadlines.end(run.call)
+        self._layer.deadlines.end(run.call)
 
     async def _keep(self, claim: ResultClaim, write: Callable[[], bytes], run: _Run) -> None:
         try:
@@ -334,7 +332,7 @@ class WorkOnce:
         except Exception as error:  # sending the result fails for the same reason, and tells the caller
             _log.warning("a result of %s cannot be stored: %s", run.call.spec.name, type(error).__name__)
             return
-        if len(record) > self._policy.max_record_bytes:
+        if len(record) > self._layer.max_record_bytes:
             record = too_large(len(record), run.digest)
         await claim.keep(record, self._rule.window_seconds)
 

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic import Field, SecretStr
 from axolotl_core import ConfigurationError, Context
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import Extension, Section, ServerHost, connect
-from axolotl_server.extension import ExtensionMethod, Topic, check_extension
+from axolotl_server.extension import ExtensionMethod, FeatureSet, Topic, check_extension
 from axolotl_server.protocol.eras.era import Method, Row, without_handshake
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.effective import effective_values
@@ -191,6 +191,22 @@ async def test_an_extension_has_a_section_rows_and_a_life() -> None:
         await client.list_tools()
         assert rates.happened == [Prices(base="EUR"), "start", "tools/list"]
     assert rates.happened[3:] == ["stop"]
+
+
+async def test_an_extension_adds_features() -> None:
+    """Its tools are served with those of the container, in a tool set of their own, and alone."""
+
+    class Adding(Extension):
+        async def features(self) -> Mapping[str, Sequence[FeatureSet]]:
+            return {"tools": (FeatureSet("added", (Job(),)),)}
+
+    adding = Adding("com.example/adding")
+    async with connect(container_with((Echo(),), extensions=(adding,))) as client:
+        assert [one["name"] for one in await client.list_tools()] == ["echo", "job"]
+    async with ServerHost(container_with(extensions=(adding,))) as host:
+        assert [(one.spec.name, one.spec.toolset) for one in host.bindings()["tools"]] == [("job", "added")]
+        assert "tools" in host.assembly.capabilities[REVISIONS[0]]
+        assert [type(one).__name__ for one in host.roles.bundled] == ["Tasks"]
 
 
 async def test_names_of_a_topic_are_followed() -> None:

@@ -481,3 +481,24 @@ async def test_runs_share_the_limits_of_server_and_tool_set(url: str, limits: di
         release.set()
         assert ["done" in str(await peer.outcome(task["taskId"])) for task in tasks] == [True] * 6
     assert most == 1
+
+
+async def test_a_run_of_an_idempotent_tool_waits_for_a_slot(url: str) -> None:
+    """The call of its run is not that of the task, but waits for the same slots."""
+    release = asyncio.Event()
+
+    @tool(task_support="optional", idempotency=Idempotency(key="number"))
+    async def pay_once(number: int) -> str:
+        """Pay."""
+        await release.wait()
+        return f"paid {number}"
+
+    flags = {"tasks": {"url": url}, "protocol": {"state_keys": [KEY]}, "limits": {"max_concurrency": 1}}
+    async with ServerHost(container_of(pay_once), flags=flags) as server:
+        await serve_tasks(server, works=True)
+        peer = await DirectedPeer.connect(server, ADA)
+        tasks = [await peer.start("pay_once", {"number": number}) for number in (1, 2)]
+        await until(lambda: len(server.handler.inflight) == 2)
+        release.set()
+        outcomes = [await peer.outcome(task["taskId"]) for task in tasks]
+    assert ["paid" in str(outcome) for outcome in outcomes] == [True, True]
