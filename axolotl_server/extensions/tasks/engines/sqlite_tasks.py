@@ -64,7 +64,7 @@ class SqliteTasks(ITaskDatabase):
         self._own = Path()
         """The socket of this process, in a directory with those of the others."""
         self._socket: socket.socket | None = None
-        self._writer: SqliteWriter | None = None
+        self._writer = SqliteWriter(path, _SCHEMA, self._after_commit)
         self._changed: Callable[[Iterable[str]], object] = _ignore
         self._worker: SqliteWorker | None = None
 
@@ -74,7 +74,6 @@ class SqliteTasks(ITaskDatabase):
             if self._path is not None:
                 _make_private(self._path)
                 refuse_network_file_system(self._path)
-            self._writer = SqliteWriter(self._path, _SCHEMA, self._after_commit)
             await self._writer.open()
         except (OSError, sqlite3.Error) as error:
             raise ConfigurationError(f"Setting tasks.url: {self._path} cannot be used: {error}") from error
@@ -86,7 +85,6 @@ class SqliteTasks(ITaskDatabase):
         await self.close()
 
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
-        assert self._writer is not None
         result: ResultT = await self._writer.execute(
             lambda connection, effects: run_operation(operation, connection, effects), writes=writes, atomic=atomic
         )
@@ -94,7 +92,6 @@ class SqliteTasks(ITaskDatabase):
 
     def read_now(self, operation: Operation[ResultT]) -> ResultT:
         """Read from memory without waiting."""
-        assert self._writer is not None
         return self._writer.read_now(operation)
 
     async def take(self) -> None:
@@ -111,8 +108,7 @@ class SqliteTasks(ITaskDatabase):
         """Do nothing: the table of tasks is the queue."""
 
     async def close(self) -> None:
-        if self._writer is not None:
-            await self._writer.close()
+        await self._writer.close()
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -83,22 +83,21 @@ class SqliteWriter:
     """
 
     def __init__(self, path: Path | None, schema: str, after_commit: Callable[[Effects], object]) -> None:
-        """Write to a file, or to memory; `after_commit` runs in the event loop that opened it."""
+        """Write to a file, or to memory, which needs no `open`; `after_commit` runs in the event loop."""
         self._path = path
         self._schema = schema
         self._after_commit = after_commit
-        self._loop = asyncio.get_running_loop()
         self._items: SimpleQueue[_Item | None] = SimpleQueue()
         self._opened: Future[None] = Future()
         self._closed = False
+        self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
-        self._in_memory: sqlite3.Connection | None = None
 
     async def open(self) -> None:
         """Open the file and create its tables, or raise sqlite3.Error or ConfigurationError."""
         if self._path is None:
-            self._in_memory = self._connected()
             return
+        self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="axolotl tasks", daemon=True)
         self._thread.start()
         await asyncio.wrap_future(self._opened)
@@ -107,8 +106,8 @@ class SqliteWriter:
         """Run work in a transaction with others, or raise TasksUnavailable; what is `atomic` is undone if it fails."""
         if self._closed:
             raise TasksUnavailable("the database of tasks is closed")
-        done: asyncio.Future[Any] = self._loop.create_future()
-        if self._in_memory is None:
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self._path is not None:
             self._items.put(_Item(work, writes, atomic, done))
         else:
             self._commit_together(self._in_memory, _Item(work, writes, atomic, done))
@@ -119,7 +118,6 @@ class SqliteWriter:
 
     def read_now(self, operation: Operation[ResultT]) -> ResultT:
         """Execute an operation on memory that changes nothing."""
-        assert self._in_memory is not None
         return run_operation(operation, self._in_memory, Effects(set(), []))
 
     async def close(self) -> None:
@@ -128,8 +126,13 @@ class SqliteWriter:
         if self._thread is not None:
             self._items.put(None)
             await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
-        if self._in_memory is not None:
+        if "_in_memory" in vars(self):
             self._in_memory.close()
+
+    @cached_property
+    def _in_memory(self) -> sqlite3.Connection:
+        assert self._path is None
+        return self._connected()
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None)
@@ -192,7 +195,7 @@ class SqliteWriter:
             if effects.changed or effects.queued:
                 self._after_commit(effects)
 
-        if self._in_memory is not None:
+        if self._path is None:
             deliver()
             return
         with suppress(RuntimeError):  # the loop is closed
