@@ -45,7 +45,6 @@ Target = Annotated[
     ),
 ]
 
-
 FirstTarget = Annotated[
     str | None,
     typer.Argument(
@@ -160,7 +159,6 @@ Answers = Annotated[
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
 
 LogLevel = Annotated[
     Level | None,

@@ -45,15 +45,16 @@ class Topic(NamedTuple):
 
 
 PanelAction: TypeAlias = Callable[[Mapping[str, str], Principal], Awaitable[Mapping[str, Any]]]
-"""Does what a page of the console asks for: takes the query of a POST request, and who sent it."""
+"""Answers a page of the console: takes the query of its request, and who sent it."""
 
 
 class Panel(NamedTuple):
     """A page of the console: what it shows, and what can be done there."""
 
     name: str
-    describe: Callable[[], Awaitable[Mapping[str, Any]]]
+    describe: PanelAction
     actions: Mapping[str, PanelAction] = {}
+    """Sent with POST."""
 
 
 class Extension:

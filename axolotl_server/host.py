@@ -219,17 +219,18 @@ class ServerHost:
 
     def _observe(self, observation: "Observation") -> None:
         """Let the metrics read the numbers that the server keeps."""
-        from axolotl_server.observation.metrics import Gauges
+        from axolotl_server.observation.metrics import read_parts
 
         assembly = self.assembly
-        gauges = Gauges(
+        read_parts(
+            observation.values,
             inflight=assembly.inflight,
             subscriptions=assembly.subscriptions,
             threads=assembly.threads,
             processes=assembly.processes,
             layers=assembly.layers.inner,
+            watchdog=self.watchdog,
         )
-        gauges.register(observation.values, self.watchdog)
         for one in assembly.extensions:
             one.observe(observation)
 

@@ -22,8 +22,6 @@ Offer: TypeAlias = Callable[[Principal], Awaitable[str]]
 
 _LEAST_RSA_BITS: Final = 2048
 _ROLE_NAMES: Final = ("roles", "groups", "cognito:groups", "permissions")
-
-
 _FAMILIES: Final[Mapping[Any, tuple[str, ...]]] = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("Ed",)}
 _SKIPPED: Final = {
     "settings": "",

@@ -20,7 +20,6 @@ contract = typer.Typer(
     name="contract", no_args_is_help=True, help="Freeze what callers rely on, and find changes that break them."
 )
 
-
 TokenName = Annotated[
     str | None,
     typer.Option("--token-env", metavar="NAME", help="URL: the environment variable with the token to send."),

@@ -1,5 +1,6 @@
 """`axolotl dev`: a development server with hot reload and a console."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from axolotl_cli.development.reloader import serve_with_reload
 from axolotl_cli.options import FileOptions, LogLevel, Target, ToolSets
 from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.target import resolve_target
+from axolotl_core.errors import ConfigurationError
 
 
 def dev(
@@ -32,6 +34,8 @@ def dev(
     files: FileOptions,
 ) -> None:
     """Serve on this machine with hot reload, a line for each call, and a console at /console."""
+    if find_spec("watchfiles") is None:
+        raise ConfigurationError.missing_extra("axolotl dev", "dev")
     http = {key: value for key, value in (("host", host), ("port", port), ("path", path)) if value is not None}
     flags: dict[str, Any] = {"console": {"enabled": True}, **({"http": http} if http else {})}
     if show_arguments:

@@ -1,5 +1,6 @@
 """`axolotl serve`: a server over stdio or HTTP."""
 
+from functools import partial
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -52,4 +53,4 @@ def serve(
         from axolotl_cli.serving.stdio import serve_over_stdio as serve_over
     else:
         from axolotl_cli.serving.http import serve_over_http as serve_over
-    serve_over(resolve_target(STARTER if demo else target, toolset, flags, files), is_locked=locked)
+    serve_over(partial(resolve_target, STARTER if demo else target, toolset, flags, files), is_locked=locked)

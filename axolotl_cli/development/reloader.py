@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +30,6 @@ _DRAIN_SECONDS: Final = 300.0
 
 def serve_with_reload(chosen: ChosenTarget, watched: Sequence[Path], principal: Principal | None) -> None:
     """Serve and reload until the process is stopped."""
-    if find_spec("watchfiles") is None:
-        raise ConfigurationError.missing_extra("axolotl dev", "dev")
     early = chosen.settings
     start_logging(early.log_level, early.log)
     if not is_loopback(early.http.host):

@@ -129,7 +129,8 @@ def format_call(record: CallRecord) -> str:
     outcome = typer.style(f"{record.outcome:<{_OUTCOME_WIDTH}}", fg=_COLORS.get(record.outcome or "", "red"))
     what = one_line(record.name or "") if record.kind is not None else one_line(record.method)
     took = f"{_duration(record.seconds or 0.0):>9}"
-    name = typer.style(f"{what:<{_NAME_WIDTH}}", dim=record.kind is None or None, bold=record.kind is not None or None)
+    emphasis = {"dim": True} if record.kind is None else {"bold": True}
+    name = typer.style(f"{what:<{_NAME_WIDTH}}", **emphasis)
     line = f"{typer.style(when, dim=True)} {outcome} {name} {took}  {typer.style(_who(record), dim=True)}"
     if record.arguments is not None:
         line = f"{line} {one_line(bytes(record.arguments).decode())}"

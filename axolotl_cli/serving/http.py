@@ -1,6 +1,7 @@
 """Serving over HTTP."""
 
 import logging
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
@@ -18,8 +19,9 @@ from axolotl_server.http.server.serve import serve_http
 from axolotl_server.settings.server import ServerSettings
 
 
-def serve_over_http(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
+def serve_over_http(resolve: Callable[[], ChosenTarget], *, is_locked: bool = False) -> None:
     """Serve any number of clients at a URL."""
+    chosen = resolve()
     early = chosen.settings
     start_logging(early.log_level, early.log)
     warn_about_variables(chosen)

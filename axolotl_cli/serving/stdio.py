@@ -7,6 +7,7 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -30,8 +31,8 @@ _ORPHAN_SECONDS: Final = 2.0
 _log: Final = logging.getLogger("axolotl")
 
 
-def serve_over_stdio(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
-    """Serve one client, the process at the other end of stdin and stdout."""
+def serve_over_stdio(resolve: Callable[[], ChosenTarget], *, is_locked: bool = False) -> None:
+    """Serve one client, the process at the other end of stdin and stdout, which are looked at before the target."""
     parent = os.getppid()
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -41,6 +42,7 @@ def serve_over_stdio(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
                 f"{name} is closed, but the stdio transport needs it: open it, or use --transport http"
             ) from error
     streams = claim_standard_streams()
+    chosen = resolve()
     early = chosen.settings
     start_logging(early.log_level, early.log)
     warn_about_variables(chosen)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.serving.shared_folder import sessions_directory
-from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
+from axolotl_cli.serving.worker_process import MARGIN_SECONDS, WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 
@@ -29,7 +29,6 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 _PINGS_PER_TIMEOUT: Final = 5
 _KILL_AFTER_STOPS: Final = 3
-_MARGIN_SECONDS: Final = 5.0
 _HURRY_SECONDS: Final = 5.0
 _HAND_OVER_SECONDS: Final = 3.0
 _DEV_START_SECONDS: Final = 60.0
@@ -282,11 +281,8 @@ class Supervisor:
                     return
                 before = slot.worker
                 self._put(slot, worker)
-                if before is not None:  # it ends when its clients have moved; all new requests reach its successor
+                if before is not None:
                     before.retire()
-                    loop = asyncio.get_running_loop()
-                    killing = loop.call_later(before.shutdown_seconds + _MARGIN_SECONDS, before.kill)
-                    before.gone.add_done_callback(lambda _, killing=killing: killing.cancel())  # type: ignore[misc]
                     with suppress(TimeoutError):
                         await asyncio.wait_for(before.handed_over.wait(), _HAND_OVER_SECONDS)
         self._report_serving(began, is_reload=True)
@@ -314,7 +310,7 @@ class Supervisor:
         if self._is_development:
             loop.call_later(_DEV_STOP_SECONDS, self.stop)
         seconds = max((worker.shutdown_seconds for worker in self._living), default=0.0)
-        deadline = loop.time() + seconds + _MARGIN_SECONDS
+        deadline = loop.time() + seconds + MARGIN_SECONDS
         living = tuple(self._living)
         while self._living and loop.time() < deadline:
             await asyncio.wait([worker.gone for worker in self._living], timeout=0.5)

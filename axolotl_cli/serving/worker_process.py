@@ -17,6 +17,8 @@ Receive: TypeAlias = Callable[[Mapping[str, Any], socket.socket | None], object]
 _CHUNK_BYTES: Final = 65536
 _ORDER_BYTES: Final = 2**20
 _SEND_SECONDS: Final = 1.0
+MARGIN_SECONDS: Final = 5.0
+"""How much longer than it may take a worker that shuts down is waited for."""
 _SHUTDOWN_SECONDS: Final = 60.0
 """How long a worker that never became ready may take to shut down."""
 
@@ -198,9 +200,12 @@ class WorkerProcess:
         self._channel.send({"type": "problem", "problem": problem})
 
     def retire(self) -> None:
-        """Leave new connections to another worker, and end when its clients have moved there."""
+        """Leave new connections to another worker, and end when its clients have moved there, or are too slow."""
         self.is_retiring = True
         self._channel.send({"type": "retire"})
+        seconds = self.shutdown_seconds + MARGIN_SECONDS
+        killing = asyncio.get_running_loop().call_later(seconds, self.kill)
+        self.gone.add_done_callback(lambda _: killing.cancel())
 
     def stop(self) -> None:
         """Shut down gracefully.

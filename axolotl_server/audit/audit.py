@@ -45,7 +45,7 @@ class Audit:
         self.layer = layer
         """Records how each call ended, and that one is about to run."""
         self.decisions = DecisionLog(trail)
-        """Records answers to questions, and cancellations of tasks."""
+        """Records answers to questions, and what else callers decided."""
         self.rejections = RejectionLog(trail, MAX_REJECTIONS_PER_MINUTE)
         """Records rejected tokens."""
 

@@ -38,10 +38,9 @@ from axolotl_server.stores.memory_results import make_result_store
 
 if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
-    from axolotl_server.access.guard import Guard, ResourceWatch, StreamGuard
+    from axolotl_server.access.guard import Guard, ResourceWatch
     from axolotl_server.access.quotas import RequestQuotas
     from axolotl_server.audit.audit import Audit
-    from axolotl_server.extension import Topic
     from axolotl_server.observation.observation import Observation
     from axolotl_server.stores.redis_client import RedisClient
 
@@ -188,14 +187,9 @@ class ServerAssembly:
         return layer_stack(self)
 
     @cached_property
-    def toolsets(self) -> Mapping[int, str]:
-        """The names of the tool sets, by the identity of each feature in them."""
-        return self.roles.set_names
-
-    @cached_property
     def binder(self) -> Binder:
         """Compiles features."""
-        return Binder(self.settings, self.layers, self.runners, self.toolsets)
+        return Binder(self.settings, self.layers, self.runners, self.roles.set_names)
 
     @property
     def runners(self) -> Runners:
@@ -251,11 +245,6 @@ class ServerAssembly:
         return {one: capabilities_of(offers, self.extensions, tools, one) for one in REVISIONS}
 
     @cached_property
-    def topics(self) -> "Mapping[str, Topic]":
-        """What clients can subscribe to besides lists and resources."""
-        return {name: topic for one in self.extensions for name, topic in one.topics().items()}
-
-    @cached_property
     def method_table(self) -> tuple[Row, ...]:
         """All methods and notifications, of all revisions."""
         return tuple(method_table(self))
@@ -280,15 +269,6 @@ class ServerAssembly:
         return Guard(self.authorization, self.catalogues)
 
     @cached_property
-    def stream_guard(self) -> "StreamGuard | None":
-        """Decides who may resume a stream, where there are access rules."""
-        if self.authorization is None:
-            return None
-        from axolotl_server.access.guard import StreamGuard
-
-        return StreamGuard(self.authorization, self.tools, self.catalogues[1:])
-
-    @cached_property
     def watch(self) -> "ResourceWatch | None":
         """Hides changes of resources that the principal may not read, where there are access rules."""
         if self.authorization is None:
@@ -306,8 +286,12 @@ class ServerAssembly:
 
     @cached_property
     def control(self) -> RequestControl:
-        """Lets clients cancel requests and answer questions."""
-        return RequestControl(self.stream_guard)
+        """Lets clients cancel requests, answer questions, and resume their own streams."""
+        if self.authorization is None:
+            return RequestControl(None)
+        from axolotl_server.access.guard import StreamGuard
+
+        return RequestControl(StreamGuard(self.authorization, self.tools, self.catalogues[1:]))
 
     @cached_property
     def eras(self) -> Eras:

@@ -71,25 +71,19 @@ async def start_resources(container: containers.Container) -> None:
         if inspect.isawaitable(outcome):
             await outcome
     except Exception as error:
-        names = ", ".join(name for name, provider in container.providers.items() if _is_idle(provider))
+        kind = providers.BaseResource
+        resources = [(name, one) for name, one in container.providers.items() if isinstance(one, kind)]
+        names = ", ".join(name for name, one in resources if not one.initialized)
         problem = str(error) if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
         which = f" ({names})" if names else ""
         place = "" if isinstance(error, ConfigurationError) else place_of_error(error)
         raise ConfigurationError(f"A resource of the container failed to start{which}{place}: {problem}") from error
 
 
-def _is_idle(provider: Any) -> bool:
-    return isinstance(provider, providers.BaseResource) and not provider.initialized
-
-
-def _has_attribute(target: str) -> bool:
-    return ":" in target and not target.rpartition(":")[2].startswith(("/", "\\"))
-
-
 def _split(target: str) -> tuple[str, str]:
     """Separate the module or file of a target from the attribute, which can be missing."""
-    place, _, attribute = target.rpartition(":") if _has_attribute(target) else (target, "", "")
-    return place, attribute
+    place, _, attribute = target.rpartition(":")
+    return (target, "") if not place or attribute.startswith(("/", "\\")) else (place, attribute)
 
 
 def _import_module(name: str) -> ModuleType:
@@ -191,7 +185,8 @@ def _container_around(module: ModuleType, target: str) -> containers.Container:
         raise ConfigurationError(*findings)
     made = containers.DynamicContainer()
     for role in filter(features.get, features):
-        made.set_provider(role, providers.List(*map(_provider_of, features[role])))
+        each = [providers.Singleton(one) if inspect.isclass(one) else providers.Object(one) for one in features[role]]
+        made.set_provider(role, providers.List(*each))
     return made
 
 
@@ -207,10 +202,6 @@ def _container_of(value: Any, target: str) -> containers.Container:
     if not _is_container(made):
         raise ConfigurationError(f"{target} is {type(made).__name__}, not a dependency-injector container")
     return made  # type: ignore[no-any-return]
-
-
-def _provider_of(feature: Any) -> Any:
-    return providers.Singleton(feature) if inspect.isclass(feature) else providers.Object(feature)
 
 
 def _is_own_container(value: Any, module: ModuleType) -> bool:

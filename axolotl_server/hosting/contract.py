@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec import to_builtins
 
 from axolotl_core.contract.lock import MAX_LOCK_BYTES, Lock, Terms, make_lock, read_lock
 from axolotl_core.errors import ConfigurationError
@@ -12,7 +12,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_server.calls.binding import Binding
 from axolotl_server.layers.approval import ApprovalLayer
-from axolotl_server.protocol.eras.presentation import prompt_definition, resource_definition, tool_definition
+from axolotl_server.protocol.eras.presentation import resource_definition, tool_definition
 
 if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly
@@ -25,8 +25,10 @@ def lock_of(assembly: "ServerAssembly") -> Lock:
         ConfigurationError: if schemas refer to other documents.
     """
     revision = LATEST_STATELESS_REVISION
-    tools = ((_plain(tool_definition(one.spec, revision)), _terms(one)) for one in assembly.tools.bindings())
-    return make_lock(tools, _prompts(assembly), _resources(assembly), **dict(_added(assembly)))
+    tools = ((to_builtins(tool_definition(one.spec, revision)), _terms(one)) for one in assembly.tools.bindings())
+    prompts = assembly.prompts
+    described = ((to_builtins(prompts.describe(one, revision)), _terms(one)) for one in prompts.bindings())
+    return make_lock(tools, described, _resources(assembly), **dict(_added(assembly)))
 
 
 def read_lock_file(path: Path) -> Lock:
@@ -42,20 +44,14 @@ def read_lock_file(path: Path) -> Lock:
     return read_lock(data, str(path))
 
 
-def _prompts(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms]]:
-    for one in assembly.prompts.bindings():
-        feature: Any = one.spec.feature
-        yield _plain(prompt_definition(feature, LATEST_STATELESS_REVISION)), _terms(one)
-
-
 def _resources(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms]]:
     for one in (*assembly.resources.bindings(), *assembly.templates.bindings()):
         feature: Any = one.spec.feature
         if one.spec.kind != "resource":
             continue  # what an extension adds lists its files with their digests
-        definition = _plain(resource_definition(feature, LATEST_STATELESS_REVISION))
+        definition = to_builtins(resource_definition(feature, LATEST_STATELESS_REVISION))
         if feature.cache is not None:
-            definition["cache"] = _plain(feature.cache)
+            definition["cache"] = to_builtins(feature.cache)
         yield definition, _terms(one)
 
 
@@ -63,11 +59,7 @@ def _added(assembly: "ServerAssembly") -> Iterator[tuple[str, list[tuple[dict[st
     """Return the features of the kinds that extensions add, by the list that clients find them in."""
     for catalogue in assembly.added_catalogues:
         described = ((catalogue.describe(one, LATEST_STATELESS_REVISION), _terms(one)) for one in catalogue.bindings())
-        yield catalogue.field, [(_plain(definition), terms) for definition, terms in described]
-
-
-def _plain(definition: Any) -> Any:
-    return msgspec.to_builtins(definition)
+        yield catalogue.field, [(to_builtins(definition), terms) for definition, terms in described]
 
 
 def _terms(binding: Binding[FeatureSpec]) -> Terms:

@@ -59,7 +59,8 @@ def _own_rows(assembly: "ServerAssembly") -> Iterable[Row]:
     calling, getting, reading = assembly.tool_methods, PromptMethods(prompts, inflight), assembly.resource_methods
     completing = CompletionMethods(prompts, assembly.templates, inflight)
     readable_uris = None if assembly.watch is None else assembly.watch.readable_uris
-    listening = SubscriptionMethods(assembly.subscriptions, newest, assembly.topics, readable_uris)
+    topics = {name: topic for one in assembly.extensions for name, topic in one.topics().items()}
+    listening = SubscriptionMethods(assembly.subscriptions, newest, topics, readable_uris)
     return (
         # method, or notification       revisions          if it has      answered by                 names a feature
         Row("initialize",                with_handshake,    None,          handshake.initialize),

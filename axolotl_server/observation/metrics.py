@@ -211,57 +211,47 @@ class MetricValues:
         """Add a function that reads values of a counter or gauge."""
         self._readers.setdefault(metric, []).append(read)
 
+    def add_number(self, metric: str, read: Callable[[], int]) -> None:
+        """Add a function that reads a counter or gauge without labels."""
+        self.add_reader(metric, lambda: [((), read())])
+
     def read(self, metric: str) -> list[Reading]:
         """Read a counter or gauge."""
         return [reading for read in self._readers.get(metric, ()) for reading in read()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauges:
-    """The parts of a server whose state is read for metrics."""
+def read_parts(
+    values: MetricValues,
+    *,
+    inflight: RunningCalls,
+    subscriptions: Subscriptions,
+    threads: ThreadRunner,
+    processes: ProcessRunner,
+    layers: Sequence[Layer],
+    watchdog: Watchdog | None,
+) -> None:
+    """Let metrics read the state of the parts of a server."""
+    zombies = inflight.zombies
 
-    inflight: RunningCalls
-    subscriptions: Subscriptions
-    threads: ThreadRunner
-    processes: ProcessRunner
-    layers: Sequence[Layer]
+    def waiting() -> int:
+        limited = (layer for layer in layers if isinstance(layer, ConcurrencyLayer))
+        return sum(bulkhead.waiting for layer in limited for bulkhead in tuple(layer.bulkheads))
 
-    def register(self, values: MetricValues, watchdog: Watchdog | None) -> None:
-        """Add readers for all of them."""
-        inflight, processes = self.inflight, self.processes
-        zombies = inflight.zombies
-        without_labels: dict[str, Callable[[], int]] = {
-            "axolotl.calls.in_flight": inflight.__len__,
-            "axolotl.calls.waiting": self._waiting,
-            "axolotl.zombies.left": lambda: zombies.total,
-            "axolotl.threads.waiting": lambda: self.threads.waiting,
-            "axolotl.processes": lambda: processes.processes,
-            "axolotl.processes.killed": lambda: processes.killed,
-            "axolotl.sessions": lambda: self.subscriptions.connections,
-            "axolotl.subscriptions": lambda: self.subscriptions.listeners,
-        }
-        for name, read in without_labels.items():
-            values.add_reader(name, unlabeled(read))
-        values.add_reader("axolotl.calls.shed", lambda: [(("in_flight",), inflight.refused)])
-        values.add_reader("axolotl.zombies", lambda: _labeled(zombies.by_name()))
-        values.add_reader("axolotl.circuits.open", self._open_circuits)
-        if watchdog is not None:
-            values.add_reader("axolotl.event_loop.stalls", unlabeled(lambda: watchdog.stalls))
-
-    def _waiting(self) -> int:
-        layers = (layer for layer in self.layers if isinstance(layer, ConcurrencyLayer))
-        return sum(bulkhead.waiting for layer in layers for bulkhead in tuple(layer.bulkheads))
-
-    def _open_circuits(self) -> Iterable[Reading]:
-        layers = (layer for layer in self.layers if isinstance(layer, BreakerLayer))
-        circuits = [circuit for layer in layers for circuit in tuple(layer.circuits.items())]
+    def open_circuits() -> Iterable[Reading]:
+        breakers = (layer for layer in layers if isinstance(layer, BreakerLayer))
+        circuits = [circuit for layer in breakers for circuit in tuple(layer.circuits.items())]
         return [((name,), circuit.state == "open") for name, circuit in circuits]
 
-
-def unlabeled(read: Callable[[], int]) -> Read:
-    """Read a metric that has no labels."""
-    return lambda: [((), read())]
-
-
-def _labeled(counts: Mapping[str, int]) -> Iterable[Reading]:
-    return [((name,), count) for name, count in counts.items()]
+    values.add_number("axolotl.calls.in_flight", inflight.__len__)
+    values.add_number("axolotl.calls.waiting", waiting)
+    values.add_number("axolotl.zombies.left", lambda: zombies.total)
+    values.add_number("axolotl.threads.waiting", lambda: threads.waiting)
+    values.add_number("axolotl.processes", lambda: processes.processes)
+    values.add_number("axolotl.processes.killed", lambda: processes.killed)
+    values.add_number("axolotl.sessions", lambda: subscriptions.connections)
+    values.add_number("axolotl.subscriptions", lambda: subscriptions.listeners)
+    values.add_reader("axolotl.calls.shed", lambda: [(("in_flight",), inflight.refused)])
+    values.add_reader("axolotl.zombies", lambda: [((name,), count) for name, count in zombies.by_name().items()])
+    values.add_reader("axolotl.circuits.open", open_circuits)
+    if watchdog is not None:
+        values.add_number("axolotl.event_loop.stalls", lambda: watchdog.stalls)

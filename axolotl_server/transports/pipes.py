@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import cast
 
 import msgspec
 
@@ -42,34 +42,24 @@ def claim_standard_streams() -> StandardStreams:
     return streams
 
 
-class IWriter(Protocol):
-    """A destination for bytes."""
-
-    def write(self, data: bytes) -> object:
-        """Send bytes, or buffer them until the client reads."""
-        ...
-
-    async def close(self) -> None:
-        """Wait until everything is sent, as long as the client keeps reading."""
-        ...
-
-
 async def open_reader(
     descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]
-) -> "_PipeReader | _BlockingReader":
+) -> "PipeReader | BlockingReader":
     """Pass incoming bytes to `on_chunk`; call `on_end` when the client has closed the stream."""
     if not _is_pollable(descriptor):
-        return _BlockingReader(descriptor, on_chunk, on_end)
-    loop, reader = asyncio.get_running_loop(), _PipeReader(descriptor, on_chunk, on_end)
+        return BlockingReader(descriptor, on_chunk, on_end)
+    loop, reader = asyncio.get_running_loop(), PipeReader(descriptor, on_chunk, on_end)
     await loop.connect_read_pipe(lambda: reader, _Pipe(descriptor, loop))
     return reader
 
 
-async def open_writer(descriptor: int, on_pause: Callable[[bool], object], on_lost: Callable[[], object]) -> IWriter:
+async def open_writer(
+    descriptor: int, on_pause: Callable[[bool], object], on_lost: Callable[[], object]
+) -> "PipeWriter | BlockingWriter":
     """Open a descriptor for writing; `on_pause` gets whether the client reads too slowly, `on_lost` its end."""
     if not _is_pollable(descriptor):
-        return _BlockingWriter(descriptor)
-    loop, writer = asyncio.get_running_loop(), _PipeWriter(on_pause, on_lost)
+        return BlockingWriter(descriptor)
+    loop, writer = asyncio.get_running_loop(), PipeWriter(on_pause, on_lost)
     await loop.connect_write_pipe(lambda: writer, _Pipe(descriptor, loop))
     return writer
 
@@ -100,7 +90,7 @@ class _Pipe:
             os.close(self._descriptor)
 
 
-class _PipeReader(asyncio.Protocol):
+class PipeReader(asyncio.Protocol):
     """Reads a pipe or a socket, unless the client does not read.
 
     A paused stream does not report its end. So that a client that closes its end and reads nothing does not keep the
@@ -157,7 +147,9 @@ class _PipeReader(asyncio.Protocol):
             self._looking.cancel()
 
 
-class _PipeWriter(asyncio.BaseProtocol):
+class PipeWriter(asyncio.BaseProtocol):
+    """Writes to a pipe or a socket."""
+
     _transport: asyncio.WriteTransport
 
     def __init__(self, on_pause: Callable[[bool], object], on_lost: Callable[[], object]) -> None:
@@ -179,10 +171,12 @@ class _PipeWriter(asyncio.BaseProtocol):
         self._on_lost()
 
     def write(self, data: bytes) -> None:
+        """Send bytes, or buffer them until the client reads."""
         if not self._closed.is_set():
             self._transport.write(data)
 
     async def close(self) -> None:
+        """Wait until everything is sent, as long as the client keeps reading."""
         self._transport.close()
         left = -1
         while not self._closed.is_set():
@@ -195,7 +189,7 @@ class _PipeWriter(asyncio.BaseProtocol):
                     await self._closed.wait()
 
 
-class _BlockingWriter:
+class BlockingWriter:
     """Writes to files and terminals, which accept bytes immediately."""
 
     def __init__(self, descriptor: int) -> None:
@@ -210,7 +204,7 @@ class _BlockingWriter:
         os.close(self._descriptor)
 
 
-class _BlockingReader:
+class BlockingReader:
     """Reads files and terminals in a daemon thread, because its last read cannot be interrupted."""
 
     def __init__(self, descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:

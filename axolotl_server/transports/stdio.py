@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -11,7 +11,7 @@ from axolotl_server.execution.stop_signal import StopSignal
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.protocol.flow_control import Backlog, is_droppable
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
+from axolotl_server.transports.pipes import BlockingWriter, PipeWriter, StandardStreams, open_reader, open_writer
 from axolotl_server.transports.stream_exchange import StreamExchange
 
 
@@ -94,9 +94,9 @@ class _Outbox:
     While the client does not read, messages wait in a bounded backlog.
     """
 
-    def __init__(self, writer: IWriter) -> None:
+    def __init__(self, write: Callable[[bytes], object]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._writer = writer
+        self._write = write
         self._lines: list[bytes] = []
         self._waiting: Backlog[bytes] = Backlog()
         self._full = False
@@ -119,7 +119,7 @@ class _Outbox:
             self._lines.append(b"")
             data = b"\n".join(self._lines)
             self._lines = []
-            self._writer.write(data)
+            self._write(data)
 
 
 async def serve_stdio(
@@ -140,7 +140,7 @@ async def serve_stdio(
         outbox.hold(full)
 
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
-    outbox = _Outbox(writer)
+    outbox = _Outbox(writer.write)
     exchange = StreamExchange(handler, outbox.put, settings.stdio.caller)
     inbox = _Inbox(exchange, LineSplitter(settings.limits.max_message_bytes), stop)
     valve = await open_reader(streams.incoming, inbox.take, inbox.end)
@@ -164,7 +164,7 @@ async def serve_stdio(
     await stop.run_unless_urgent(writer.close(), otherwise=lambda: _close_urgently(writer))
 
 
-async def _close_urgently(writer: IWriter) -> None:
+async def _close_urgently(writer: PipeWriter | BlockingWriter) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_URGENT_SECONDS):
             await writer.close()

@@ -9,7 +9,7 @@ from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import Job
 from tests.support.peers.task_results import begin
 from tests.support.servers.console_server import serving_console
-from tests.support.tools import container_of
+from tests.support.tools import Echo, container_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,4 +39,20 @@ async def test_tasks_are_shown_and_cancelled(browser: Browser) -> None:
         await page.until(f"({ROWS})[0].includes('cancelled')")
         await job.cancelled.wait()
         assert await page.evaluate("document.querySelectorAll('#tasks button').length") == 0
+    assert page.complaints == []
+
+
+async def test_a_server_without_tasks_has_no_tab(browser: Browser) -> None:
+    """The tab is hidden, and the arrow keys pass over it."""
+    async with serving_console(container_of(Echo())) as server:
+        page = await open_console(await browser.new_page(), server.link)
+        every = "[...document.querySelectorAll('#tabs .tab')]"
+        tabs = await page.evaluate(f"{every}.filter((one) => one.checkVisibility()).map((one) => one.innerText)")
+        assert tabs
+        assert "Tasks" not in tabs
+        await page.evaluate("document.querySelector('#tabs [aria-selected=true]').focus()")
+        for _ in tabs:
+            await page.press("ArrowRight")
+            assert await page.evaluate("document.activeElement.checkVisibility()")
+        assert await page.evaluate("document.activeElement.innerText") == tabs[0]
     assert page.complaints == []

@@ -1,16 +1,16 @@
 """The routes at `/console`: the page with its files, its data and its events."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hmac import compare_digest
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
-from axolotl_server.extension import Panel, PanelAction
+from axolotl_server.extension import PanelAction
 from axolotl_server.extensions.console.console import CONSOLE_PATH, Console, Feed
 from axolotl_server.extensions.console.description import describe_activity, describe_principal, describe_server
 from axolotl_server.hosting.assembly import ServerAssembly
@@ -68,7 +68,12 @@ def _host_of(headers: Mapping[bytes, bytes]) -> str:
     return headers.get(b"host", b"").decode("latin-1").lower()
 
 
-_TYPES: Final = {".html": b"text/html", ".css": b"text/css", ".js": b"text/javascript", ".svg": b"image/svg+xml"}
+_TYPES: Final = {
+    ".html": b"text/html; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".svg": b"image/svg+xml",
+}
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -96,27 +101,6 @@ PAGE_HEADERS: Final[Sequence[tuple[bytes, bytes]]] = (
 """Sent with every response: only our own files run, in no frame, and nothing is cached."""
 
 
-class Asset(NamedTuple):
-    """A file of the page."""
-
-    content_type: bytes
-    content: bytes
-
-
-def load_assets() -> Mapping[str, Asset]:
-    """Read all files of the page; returns them by name."""
-    folder = files("axolotl_server.extensions.console") / "page"
-    return {file.name: Asset(_type_of(file.name), file.read_bytes()) for file in folder.iterdir() if file.is_file()}
-
-
-def _type_of(name: str) -> bytes:
-    kind = _TYPES[name[name.rindex(".") :]]
-    return kind if kind.startswith(b"image/") else kind + b"; charset=utf-8"
-
-
-_PAGE = "console.html"
-
-
 class ConsoleRoutes:
     """Serves the page; its data needs the same authentication as the endpoint."""
 
@@ -136,38 +120,50 @@ class ConsoleRoutes:
 
     def by_path(self) -> dict[str, Route]:
         """Return the routes by path."""
-        assets = load_assets()
-        served: dict[str, ServeRoute] = {
-            CONSOLE_PATH: partial(_serve_asset, assets[_PAGE]),
-            f"{CONSOLE_PATH}/": partial(_serve_asset, assets[_PAGE]),
-            **{f"{CONSOLE_PATH}/{name}": partial(_serve_asset, asset) for name, asset in assets.items()},
-            f"{CONSOLE_PATH}/state": self._serve_state,
-            f"{CONSOLE_PATH}/events": self._serve_events,
-            **{f"{CONSOLE_PATH}/{name}": partial(self._serve_panel, one) for name, one in self._panels.items()},
+        folder = files("axolotl_server.extensions.console") / "page"
+        found = [(file.name, file.read_bytes()) for file in folder.iterdir() if file.is_file()]
+        pages = {
+            f"/{name}": partial(_serve_file, (_TYPES[name[name.rindex(".") :]], content)) for name, content in found
         }
-        routes = {path: Route(_local_only(serve)) for path, serve in served.items()}
+        served: dict[str, ServeRoute] = {
+            **pages,
+            "": pages["/console.html"],
+            "/": pages["/console.html"],
+            "/state": self._answering(self._state),
+            "/events": self._serve_events,
+            **{f"/{name}": self._answering(panel.describe) for name, panel in self._panels.items()},
+        }
+        routes = {f"{CONSOLE_PATH}{path}": Route(_local_only(serve)) for path, serve in served.items()}
         for panel in self._panels.values():
             for name, act in panel.actions.items():
-                serve = _local_only(partial(self._serve_action, act), method="POST")
+                serve = _local_only(self._answering(act), method="POST")
                 routes[f"{CONSOLE_PATH}/{panel.name}/{name}"] = Route(serve)
         return routes
 
-    async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        principal = await self._admit(headers)
-        state = {
+    def _answering(self, act: PanelAction) -> ServeRoute:
+        """Serve as JSON what a function returns, to the page of a caller that may have it."""
+
+        async def serve(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+            caller = await self._admit(headers)
+            query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+            await send_json(send, 200, encode(await act(query, caller)), list(PAGE_HEADERS))
+
+        return serve
+
+    async def _state(self, query: Mapping[str, str], caller: Principal) -> Mapping[str, Any]:
+        return {
             **describe_server(self._server),
             "instance_id": self._console.instance_id,
             "panels": list(self._panels),
-            "principal": describe_principal(principal),
+            "principal": describe_principal(caller),
         }
-        await send_json(send, 200, encode(state), list(PAGE_HEADERS))
 
     async def _serve_events(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         await self._admit(headers)
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
-        feed = Feed(stream, loop, self._activity)
+        feed = Feed(stream, loop, lambda: describe_activity(self._server, self._sessions().all()))
         with self._sessions().other_connection(stream.abandon), self._console.subscribed(feed):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
@@ -175,44 +171,25 @@ class ConsoleRoutes:
             finally:
                 watcher.cancel()
 
-    async def _serve_panel(
-        self, panel: Panel, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
-        await self._admit(headers)
-        await send_json(send, 200, encode(await panel.describe()), list(PAGE_HEADERS))
-
-    async def _serve_action(
-        self, act: PanelAction, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
-        operator = await self._admit(headers)
-        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        await send_json(send, 200, encode(await act(query, operator)), list(PAGE_HEADERS))
-
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
         return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
-
-    def _activity(self) -> dict[str, Any]:
-        return describe_activity(self._server, self._sessions().all())
 
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
     async def serve_locally(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         check_local(scope, headers)
         if scope["method"] != method:
-            message = "Method not allowed: use GET" if method == "GET" else "Method not allowed: use POST"
-            raise HttpRefusal(405, message, headers=[(b"allow", method.encode())])
+            raise HttpRefusal(405, f"Method not allowed: use {method}", headers=[(b"allow", method.encode())])
         await serve(scope, headers, receive, send)
 
     return serve_locally
 
 
-async def _serve_asset(
-    asset: Asset, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+async def _serve_file(
+    file: tuple[bytes, bytes], scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
 ) -> None:
-    own: Iterable[tuple[bytes, bytes]] = (
-        (b"content-type", asset.content_type),
-        (b"content-length", b"%d" % len(asset.content)),
-    )
+    kind, content = file
+    own = ((b"content-type", kind), (b"content-length", b"%d" % len(content)))
     await send({"type": "http.response.start", "status": 200, "headers": [*own, *PAGE_HEADERS]})
-    await send({"type": "http.response.body", "body": asset.content})
+    await send({"type": "http.response.body", "body": content})

@@ -50,7 +50,7 @@ class Tasks(Extension):
         server, settings = self._server, self._server.settings
         engine = make_engine(settings) if self.given is None else self.given
         waiting = partial(waiting_run, server.deadlines) if engine.durable else None
-        run_binder = Binder(settings, run_layers(server.layers, task_of, waiting), server.runners, server.toolsets)
+        layers, set_names = run_layers(server.layers, task_of, waiting), server.roles.set_names
         return TaskService(
             engine,
             settings.tasks,
@@ -60,7 +60,7 @@ class Tasks(Extension):
             ask_timeout_seconds=settings.limits.ask_timeout_seconds,
             catalogue=server.tools,
             inflight=server.inflight,
-            task_layers=TaskLayers(server.layers, run_binder),
+            task_layers=TaskLayers(server.layers, Binder(settings, layers, server.runners, set_names)),
             decisions=None if server.audit is None else server.audit.decisions,
         )
 

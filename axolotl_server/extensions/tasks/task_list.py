@@ -32,7 +32,7 @@ class TaskList:
         self._highest = 0
         """The number of the latest known task."""
 
-    async def describe(self) -> dict[str, Any]:
+    async def describe(self, query: Mapping[str, str], operator: Principal) -> dict[str, Any]:
         """Describe the latest tasks, the latest first; refuse with 503 if the store cannot be reached."""
         try:
             records = await self._latest()

@@ -102,6 +102,7 @@ class TaskService(ITaskListener):
             await self.engine.open(self)
         if works and self._working is None:
             self._working = asyncio.ensure_future(self._work())
+            await asyncio.sleep(0)  # the engine has its runner when the first task is submitted
 
     async def _work(self) -> None:
         """Run tasks until this is cancelled; an engine that fails begins again."""

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.task_engine import TaskRecord
-from axolotl_server.observation.metrics import UNKNOWN, Counter, Metric, unlabeled
+from axolotl_server.observation.metrics import UNKNOWN, Counter, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,10 +63,10 @@ def observe_tasks(service: "TaskService", observation: "Observation") -> None:
             waits.series((task.tool,)).record(max(0.0, time.time() - seconds - submitted))
 
     values.add_reader(_RUNS, runs.read)
-    values.add_reader("axolotl.tasks", unlabeled(lambda: service.kept))
-    values.add_reader("axolotl.tasks.parked", unlabeled(lambda: engine.counts.parked))
-    values.add_reader("axolotl.tasks.unclaimed", unlabeled(lambda: engine.counts.unclaimed))
-    values.add_reader("axolotl.tasks.lost", unlabeled(lambda: engine.counts.lost))
+    values.add_number("axolotl.tasks", lambda: service.kept)
+    values.add_number("axolotl.tasks.parked", lambda: engine.counts.parked)
+    values.add_number("axolotl.tasks.unclaimed", lambda: engine.counts.unclaimed)
+    values.add_number("axolotl.tasks.lost", lambda: engine.counts.lost)
     values.add_reader(
         "axolotl.tasks.open",
         lambda: [((tool or UNKNOWN, status), count) for (tool, status), count in service.count_open().items()],

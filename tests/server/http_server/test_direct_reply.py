@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.peers.wire import call, mirrored, raw_request
-from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.tools import Echo, Probe, container_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -70,3 +70,32 @@ async def test_a_client_that_leaves_a_pipeline_is_noticed(connection: str) -> No
         await probe.started.wait()
         writer.transport.abort()
         await probe.cancelled.wait()
+
+
+async def test_a_client_that_leaves_after_a_wrong_request_is_noticed() -> None:
+    """A call is stopped when its client leaves, even if the client has sent something that is no request behind it."""
+    probe, settings = Probe(), {"http": {"keep_alive_seconds": 60}}
+    async with serving(container_of(probe), settings) as server, asyncio.timeout(PATIENCE_SECONDS):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(raw_request(call("probe"), mirrored(name="probe").items()) + b"no request\r\n\r\n")
+        await probe.started.wait()
+        writer.transport.abort()
+        await probe.cancelled.wait()
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+async def test_an_idle_connection_keeps_no_body(server: HttpServer, pieces: int) -> None:
+    """The latest request of a connection does not hold its message when it is answered."""
+    data = raw_request(call("echo", {"text": "x" * 50_000}), mirrored(name="echo").items())
+    size = len(data) // pieces + 1
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        for begin in range(0, len(data), size):
+            writer.write(data[begin : begin + size])
+            await until(lambda: not writer.transport.get_write_buffer_size())
+        await reader.readuntil(b"}")
+        ours = writer.get_extra_info("sockname")
+        (connection,) = [one for one in server.server.connections if one.client == ours]
+        await until(lambda: connection.is_idle)
+        assert not connection.cycle.body
+        writer.close()

@@ -26,7 +26,6 @@ axolotl_server/http/server was written for uvicorn {MINOR}. Compare the sources 
   of a complete response still do no more than `write_reply`?
 - Server: what do `startup`, `on_tick` and `shutdown` do that UvicornServer has to do in their place?
 - ServerState.default_headers: are these the headers of every response?
-- The package: what do modules of the server import from `uvicorn` itself? `import_uvicorn` provides `Config` only.
 Then run tests/server/http_server and tests/faults, and change MINOR here and the requirement in pyproject.toml."""
 
 

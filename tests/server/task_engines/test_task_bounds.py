@@ -13,7 +13,7 @@ import pytest
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome
-from axolotl_server.extensions.tasks.engines import memory_engine, run_statements, task_states
+from axolotl_server.extensions.tasks.engines import run_statements, task_states
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import ENGINES, STORES, OpenEngine, opened, store_of
 
@@ -95,7 +95,7 @@ async def test_the_largest_results_are_dropped(kind: str) -> None:
 @pytest.mark.parametrize("kind", ENGINES)
 async def test_few_dropped_results_are_remembered(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of results that were dropped is limited too."""
-    for module in (memory_engine, run_statements):
+    for module in (run_statements,):
         monkeypatch.setattr(module, "MOST_DROPPED", 2)
     monkeypatch.setattr(task_states, "MOST_ENDED", 1)
     async with opened(kind, finish, maximum_per_principal=1) as engine:

@@ -22,7 +22,7 @@ async def peer(requesting: RequestingPeer) -> RequestingPeer:
 
 async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
     """An expired task is stopped and no longer exists, and waiting clients are answered."""
-    task = await peer.start("job", task={"ttl": 30})
+    task = await peer.start("job", task={"ttl": 300})
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await job.cancelled.wait()
     error = (await peer.reply(waiting))["error"]

@@ -16,10 +16,11 @@ from pydantic import BaseModel
 from axolotl_core import Context, Declined, ITool, Principal, ProtocolError, tool
 from axolotl_server import ServerHost
 from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
+from axolotl_server.extensions.tasks.engines.task_statements import Execute, Operation
 from axolotl_server.extensions.tasks.requested_tasks import RequestedTasks
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_hosts import service_of
-from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer
+from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer, records_of
 from tests.support.peers.task_results import Waiting, begin
 from tests.support.peers.wire import message
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
@@ -87,14 +88,21 @@ def assert_nothing_runs(host: ServerHost) -> None:
     engine, runner, deadlines = engine_of(host), service_of(host).runner, host.assembly.deadlines
     assert not host.handler.inflight
     assert not host.handler.inflight._by_share
-    assert not engine._running
+    assert not engine._runs
+    assert not engine._origins
     assert not requested_of(host)._followers
     assert (runner.checks, runner.running) == ({}, {})
     assert not deadlines._pauses
     assert not deadlines._timers
-    for run in engine._runs.values():
-        assert run.record.status in TERMINAL
-        assert (run.record.questions, run._waiting, run.call, run.origin) == ({}, {}, b"", None)
+    assert engine.counts.open == {}
+    assert engine._memory.read_now(stored_values()) == [(0,)]
+    for record in records_of(host):
+        assert (record.status in TERMINAL, record.questions) == (True, {})
+
+
+def stored_values() -> Operation[Any]:
+    """Count the calls, questions, answers and steps that are stored."""
+    return (yield Execute("select (select count(*) from kept) + (select count(*) from tasks where call is not null)"))
 
 
 def course(chance: random.Random, *ends: str) -> dict[str, Any]:
@@ -129,14 +137,13 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
                     peer.answer(said, {"action": "accept", "content": {"word": "x"}})
         for task_id in open_ids:
             peer.send("tasks/cancel", {"taskId": task_id})
-        await until(lambda: not host.handler.inflight and not engine_of(host)._running)
+        await until(lambda: not host.handler.inflight and not engine_of(host)._runs)
         await peer.settle()
         assert_nothing_runs(host)
         connection = peer.transport._exchange.connection()
         assert (connection.pending_answers, connection.calls) == ({}, {})
-        assert len(engine_of(host)._runs) == TASKS
+        assert engine_of(host).kept == TASKS
         await peer.close()
-    assert engine_of(host)._runs == {}
     assert asyncio.all_tasks() == before
 
 
@@ -160,7 +167,7 @@ async def test_directed_tasks_leave_nothing_behind(seed: int) -> None:
                     peer.send("tasks/update", {"taskId": victim, "inputResponses": answers})
         for task_id in ids:
             peer.send("tasks/cancel", {"taskId": task_id})
-        await until(lambda: not host.handler.inflight and not engine_of(host)._running)
+        await until(lambda: not host.handler.inflight and not engine_of(host)._runs)
         await peer.settle()
         assert all("result" in reply for reply in peer.unread)
         assert_nothing_runs(host)
@@ -181,13 +188,12 @@ async def test_tasks_that_expire_leave_nothing_behind(seed: int) -> None:
             params = {"name": name, "arguments": arguments, "task": {"ttl": ttl}, "_meta": {"progressToken": number}}
             task = (await peer.result("tools/call", params))["task"]
             waiting.append(peer.send("tasks/result", {"taskId": task["taskId"]}))
-        await until(lambda: not engine_of(host)._runs)
+        await until(lambda: not engine_of(host).kept)
         replies = [await peer.reply(number) for number in waiting]
-        await until(lambda: not host.handler.inflight and not engine_of(host)._running)
+        await until(lambda: not host.handler.inflight and not engine_of(host)._runs)
         await peer.settle()
         assert all("result" in reply or reply["error"]["code"] == -32602 for reply in replies)
         assert_nothing_runs(host)
-        assert engine_of(host)._timers == {}
 
 
 async def test_ids_of_requests_do_not_matter() -> None:
@@ -310,7 +316,7 @@ async def test_a_finished_task_holds_on_to_no_session() -> None:
         known = weakref.ref(session)
         del session
         await client.end()
-        assert len(engine_of(server.host)._runs) == 3
+        assert engine_of(server.host).kept == 3
         await until(lambda: gc.collect() >= 0 and known() is None)
 
 

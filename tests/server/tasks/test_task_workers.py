@@ -11,7 +11,7 @@ import pytest
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, TasksUnavailable, UnknownCall
-from axolotl_server.extensions.tasks.engines import sqlite_thread
+from axolotl_server.extensions.tasks.engines import sqlite_writer
 from axolotl_server.extensions.tasks.engines.assembly import make_database
 from axolotl_server.extensions.tasks.engines.postgres_worker import PostgresStatements, TakenJob
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
@@ -394,7 +394,7 @@ async def test_a_worker_survives_a_file_that_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If another process locks the file for too long, a worker says so, and takes tasks as soon as it can."""
-    monkeypatch.setattr(sqlite_thread, "_BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(sqlite_writer, "_BUSY_SECONDS", 0.01)
     gate = Gate()
     gate.release.set()
     async with opened("", gate, place=f"sqlite:///{tmp_path}/tasks.db", works=False) as engine:

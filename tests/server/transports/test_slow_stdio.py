@@ -16,14 +16,11 @@ class Written:
     def write(self, data: bytes) -> None:
         self.lines += data.splitlines()
 
-    async def close(self) -> None:
-        return
-
 
 async def test_notifications_are_dropped_and_replies_are_kept() -> None:
     """While nothing is read, the oldest notifications are dropped, but no reply is."""
     written = Written()
-    outbox = _Outbox(written)
+    outbox = _Outbox(written.write)
     outbox.hold(True)
     reply = b'{"jsonrpc":"2.0","id":1,"result":{}}'
     outbox.put(reply)

@@ -6,7 +6,6 @@ from urllib.parse import unquote, urlsplit
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.task_engine import ITaskEngine
-from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ _FORMS: Final = "sqlite:///tasks.db, sqlite:////var/lib/app/tasks.db or postgres
 def make_engine(settings: ServerSettings) -> ITaskEngine:
     """Make the engine that the settings choose."""
     if settings.tasks.url is None:
+        from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
+
         return MemoryTaskEngine(settings.tasks)
     database = make_database(settings)
     from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine

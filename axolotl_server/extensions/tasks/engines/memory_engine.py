@@ -1,326 +1,146 @@
-"""The task engine of a single process: tasks are kept in memory, limited in number and in time."""
+"""The engine of a single process: a database in memory, whose tasks end with the process."""
 
 import asyncio
-import itertools
+import math
 import secrets
 import time
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from msgspec.structs import replace
-
-from axolotl_core.calls.cancellation import CancellationToken, CancelReason
-from axolotl_core.task_engine import (
-    ITaskEngine,
-    ITaskListener,
-    ITaskRunner,
-    NewTask,
-    Outcome,
-    TaskChange,
-    TaskCounts,
-    TaskQuestion,
-    TaskRecord,
-)
-from axolotl_server.extensions.tasks.engines.task_states import (
-    ENDED_BYTES,
-    LARGE_CALL_BYTES,
-    MOST_DROPPED,
-    cancelled_by,
-    most_ended,
-    now_text,
-    shutting_down,
-    too_large_together,
-    too_many,
-    too_many_of_one,
-)
-from axolotl_server.protocol.fair_share import is_used_up
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.task_engine import NewTask, Outcome, TaskCounts, TaskQuestion, TaskRecord
+from axolotl_server.extensions.tasks.engines.run_statements import StartedRun
+from axolotl_server.extensions.tasks.engines.sqlite_tasks import SqliteTasks
+from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
+from axolotl_server.extensions.tasks.engines.stored_run import StoredRun
+from axolotl_server.extensions.tasks.engines.task_sealing import TaskPlace, TaskSealer
+from axolotl_server.extensions.tasks.engines.task_states import ENDED_BYTES
 from axolotl_server.settings.calls import TaskSettings
 
-_STOP_GRACE_SECONDS = 1.0
+_KEY_BYTES: Final = 32
+_FOREVER_SECONDS: Final = 365 * 86400.0
+_PAUSE_SECONDS: Final = 0.05
+"""How long tasks and results that are to be dropped may wait for others."""
 
 
-class _MemoryRun:
-    """A task in memory, and its only run."""
+class _NoSealer(TaskSealer):
+    """Leaves values as they are: nobody else can read or change them."""
 
-    def __init__(self, task: NewTask, record: TaskRecord, engine: "MemoryTaskEngine") -> None:
-        self.record = record
-        self.call = task.call
-        self.origin = task.origin
-        self.share = task.share
-        self.key = task.key
-        self.expires = time.monotonic() + task.ttl_seconds
-        self.answers: Mapping[str, bytes] = {}
-        self.kept: Mapping[str, bytes] = {}
-        self.token = CancellationToken()
-        self.ended_bytes = ENDED_BYTES
-        self._engine = engine
-        self._waiting: dict[str, asyncio.Future[bytes]] = {}
+    def seal(self, value: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
+        return value
 
-    @property
-    def open(self) -> bool:
-        """Whether the task has not ended."""
-        return self.record.open
-
-    def send(self, message: bytes) -> None:
-        if self.open:
-            self._engine.report(TaskChange(self.record, is_status=False, messages=(message,)))
-
-    async def ask(self, key: str, question: TaskQuestion, *, hold_seconds: float | None = None) -> bytes | None:
-        """Ask; the code waits in place for as long as it takes, because parking it would free nothing."""
-        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = answered
-        self._change(questions={**self.record.questions, key: question}, status="input_required")
-        try:
-            return await answered
-        finally:
-            self._waiting.pop(key, None)
-            self._forget(key)
-
-    def take(self, answers: Mapping[str, bytes]) -> frozenset[str]:
-        """Give answers to the code that waits for them."""
-        taken = frozenset(answers).intersection(self.record.questions)
-        for key in taken:
-            self.answers = {**self.answers, key: answers[key]}
-            answered = self._waiting.pop(key)
-            if not answered.done():  # otherwise the code that asked has just been stopped
-                answered.set_result(answers[key])
-            self._forget(key)
-        return taken
-
-    async def keep(self, key: str, value: bytes) -> None:
-        self.kept = {**self.kept, key: value}
-
-    async def release(self) -> None:
-        """Cancel the task: nothing can run it later."""
-        self.cancel(CancelReason.SHUTDOWN)
-
-    async def end(self, outcome: Outcome) -> bool:
-        return self._end(outcome)
-
-    def cancel(self, reason: CancelReason) -> None:
-        """End the task without a result, and stop its code."""
-        self._end(cancelled_by(reason))
-        self.token.cancel(reason)
-
-    def _end(self, outcome: Outcome) -> bool:
-        if not self.open:
-            return False
-        self.ended_bytes += 0 if outcome.result is None else len(outcome.result)
-        waiting, self._waiting = self._waiting, {}
-        self._change(questions={}, status=outcome.status, message=outcome.message, outcome=outcome)
-        for answered in waiting.values():
-            answered.cancel()
-        self.call, self.origin = b"", None
-        self._engine.note_end(self)
-        return True
-
-    def _forget(self, key: str) -> None:
-        """Remove a question that is answered or withdrawn."""
-        if key not in self.record.questions:
-            return
-        questions = {name: question for name, question in self.record.questions.items() if name != key}
-        if questions:
-            self.record = replace(self.record, questions=questions)
-            self._engine.report(TaskChange(self.record, is_status=False))
-        else:
-            self._change(questions={}, status="working")
-
-    def _change(self, **fields: Any) -> None:
-        self.record = replace(self.record, **{"message": None, **fields}, updated_at=now_text())
-        self._engine.report(TaskChange(self.record))
+    def open(self, sealed: bytes, place: TaskPlace, kind: str, key: str = "") -> bytes:
+        return sealed
 
 
-class MemoryTaskEngine(ITaskEngine):
-    """The tasks of this process. They end with it."""
+class MemoryTaskEngine(StoredTaskEngine):
+    """The tasks of this process: each begins at once, runs once, and is dropped as soon as it expires."""
 
     durable = False
+    stop_seconds = 1.0
 
     def __init__(self, settings: TaskSettings) -> None:
-        self._settings = settings
-        self._next_number = itertools.count(1).__next__
-        self._runs: dict[str, _MemoryRun] = {}
-        self._open: dict[str, _MemoryRun] = {}
-        self._ended: dict[bytes | None, dict[str, _MemoryRun]] = defaultdict(dict)
-        """Those that have ended, by whom they count for, in the order in which they ended."""
-        self._ended_bytes: Counter[bytes | None] = Counter()
-        """Their size, by whom they count for."""
-        self._dropped: OrderedDict[str, TaskRecord] = OrderedDict()
-        """Tasks whose results were dropped, without them."""
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._running: set[asyncio.Task[None]] = set()
-        self._listener: ITaskListener | None = None
-        self._runner: asyncio.Future[ITaskRunner] | None = None
-        self._closed = False
+        whole = settings.model_copy(update={"concurrency": settings.maximum, "lease_seconds": _FOREVER_SECONDS})
+        self._memory = SqliteTasks(None, whole, _NoSealer([secrets.token_urlsafe(_KEY_BYTES)]))
+        super().__init__(self._memory, whole)
+        self._origins: dict[str, Any] = {}
+        """The callers of tasks that have not begun."""
+        self._result_bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+        """The only timer: for the next task that expires, or for results that take too much."""
+        self._dropping: asyncio.Task[None] | None = None
+        self._last_drop = -math.inf
 
     @property
     def kept(self) -> int:
-        return len(self._runs)
+        return self._memory.read_now(self._statements.count())
 
     @property
     def counts(self) -> TaskCounts:
-        return TaskCounts(Counter((run.record.tool, run.record.status) for run in self._open.values()))
-
-    async def open(self, listener: ITaskListener) -> None:
-        self._listener = listener
-        self._runner = asyncio.get_running_loop().create_future()
+        counts, _ = self._memory.read_now(self._statements.count_open())
+        return TaskCounts(counts)
 
     async def submit(self, task: NewTask) -> TaskRecord:
-        known = self._with_key(task)
-        if known is not None:
-            return known
-        self._check_room(task)
-        now = now_text()
-        record = TaskRecord(
-            id=secrets.token_hex(16),
-            number=self._next_number(),
-            owner=task.owner,
-            tool=task.tool,
-            created_at=now,
-            updated_at=now,
-            ttl_seconds=task.ttl_seconds,
-            expires_at=time.time() + task.ttl_seconds,
-            run=1,
-        )
-        run = self._runs[record.id] = self._open[record.id] = _MemoryRun(task, record, self)
-        self._expire_later(run)
-        running = asyncio.get_running_loop().create_task(self._run(run))
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
+        record = await super().submit(task)
+        if not record.run:
+            self._origins.setdefault(record.id, task.origin)
+        self._drop_at(record.expires_at)
+        await self._memory.take()
         return record
 
-    async def find(self, task_id: str, owner: bytes | None) -> TaskRecord | None:
-        run = self._find(task_id, owner)
-        if run is not None:
-            return run.record
-        dropped = self._dropped.get(task_id)
-        if dropped is None or owner not in (None, dropped.owner) or dropped.expires_at <= time.time():
-            return None
-        return dropped
-
-    async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
-        now = time.monotonic()
-        found = (
-            run.record
-            for run in self._runs.values()
-            if run.record.number > after and owner in (None, run.record.owner) and run.expires > now
-        )
-        return tuple(itertools.islice(found, count))
-
-    async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
-        run = self._find(task_id, owner)
-        return frozenset() if run is None else run.take(answers)
-
     async def cancel(self, task_id: str, owner: bytes | None, reason: CancelReason) -> TaskRecord | None:
-        run = self._find(task_id, owner)
-        if run is None:
-            return None
-        run.cancel(reason)
-        return run.record
+        record = await super().cancel(task_id, owner, reason)
+        if record is not None and not record.run:
+            self._origins.pop(task_id, None)
+        await self.look()
+        return record
 
-    async def work(self, runner: ITaskRunner) -> None:
-        assert self._runner is not None
-        self._runner.set_result(runner)
-        await asyncio.Event().wait()
+    def hears(self, task_id: str) -> bool:
+        """Whether the client of a task listens."""
+        return self._listener is not None and self._listener.hears(task_id)
 
-    async def close(self) -> None:
-        """Refuse further tasks and stop all calls; their code gets a moment to end, once."""
-        again, self._closed = self._closed, True
-        if self._runner is not None:
-            self._runner.cancel()
-        for task_id in tuple(self._runs):
-            self._drop(task_id, CancelReason.SHUTDOWN)
-        if self._running and not again:
-            await asyncio.wait(self._running, timeout=_STOP_GRACE_SECONDS)
+    def note_result(self, outcome: Outcome) -> None:
+        """Count the bytes of a result; too many are dropped soon."""
+        self._result_bytes += ENDED_BYTES + len(outcome.result or b"")
+        if self._result_bytes > self._settings.max_bytes:
+            self._drop_at(time.time())
 
-    def report(self, change: TaskChange) -> None:
-        """Report a change to the server."""
-        if self._listener is not None:
-            self._listener.task_changed(change)
+    def _make_run(self, started: StartedRun) -> StoredRun:
+        return _MemoryRun(self, self._memory, started, self._origins.pop(started.task.id, None))
 
-    def note_end(self, run: _MemoryRun) -> None:
-        """Count a task that has ended. Of too many of one caller, and of too many bytes, the oldest are dropped."""
-        if self._open.pop(run.record.id, None) is None:
-            return
-        self._ended[run.share][run.record.id] = run
-        self._ended_bytes[run.share] += run.ended_bytes
-        limit = most_ended(self._settings, run.share)
-        if limit is not None and len(self._ended[run.share]) > limit:
-            self._drop_oldest(run.share)
-        while self._ended_bytes.total() > self._settings.max_bytes:
-            [(largest, _)] = self._ended_bytes.most_common(1)
-            self._drop_oldest(largest)
+    async def _end_open(self) -> None:
+        """End all tasks: nothing can run them later."""
+        assert self._listener is not None
+        ended = await self._database.execute(self._statements.cancel_all(CancelReason.SHUTDOWN))
+        self._origins.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._report([task_id for task_id in ended if self._listener.follows(task_id)])
 
-    async def _run(self, run: _MemoryRun) -> None:
-        assert self._runner is not None
-        runner = await self._runner
-        await asyncio.sleep(0)  # so that the task is known before it runs, also if the loop starts its tasks at once
-        if run.open:  # otherwise it was cancelled, or has expired, before it could begin
-            await runner.run(run)
-        run.answers, run.kept = {}, {}  # nobody counts their bytes
+    def _drop_at(self, when: float) -> None:
+        """Drop what has to go at a time, unless that happens earlier already."""
+        loop, seconds = asyncio.get_running_loop(), when - time.time()
+        due = max(loop.time() + seconds, self._last_drop + _PAUSE_SECONDS)
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(due, self._begin_drop)
 
-    def _find(self, task_id: str, owner: bytes | None) -> _MemoryRun | None:
-        run = self._runs.get(task_id)
-        if run is None or owner not in (None, run.record.owner) or run.expires <= time.monotonic():
-            return None
-        return run
+    def _begin_drop(self) -> None:
+        self._timer = None
+        self._dropping = asyncio.ensure_future(self._drop())
 
-    def _with_key(self, task: NewTask) -> TaskRecord | None:
-        if task.key is None:
-            return None
-        now = time.monotonic()
-        open_runs = (run for run in self._open.values() if run.expires > now)
-        same = (run.record for run in open_runs if (run.key, run.record.owner) == (task.key, task.owner))
-        return next(same, None)
+    async def _drop(self) -> None:
+        self._last_drop = asyncio.get_running_loop().time()
+        for task_id in await self._database.execute(self._statements.drop_expired()):
+            self._origins.pop(task_id, None)
+        if self._result_bytes > self._settings.max_bytes:
+            await self._database.execute(self._statements.drop_results())
+            self._result_bytes = await self._database.execute(self._statements.count_bytes())
+        next_expiry = await self._database.execute(self._statements.next_expiry())
+        if next_expiry is not None:
+            self._drop_at(next_expiry)
 
-    def _check_room(self, task: NewTask) -> None:
-        """Raise Overloaded if there are too many tasks, of all callers or of this one, or if the server is stopping."""
-        settings = self._settings
-        if self._closed:
-            raise shutting_down(settings)
-        if len(self._open) >= settings.maximum:
-            raise too_many(settings)
-        if is_used_up(task.share, settings.maximum_per_principal, self._open.values()):
-            raise too_many_of_one(settings)
-        if len(task.call) > LARGE_CALL_BYTES and self._has_too_many_bytes_with(task):
-            raise too_large_together(settings)
 
-    def _has_too_many_bytes_with(self, task: NewTask) -> bool:
-        """Whether the calls of open tasks would take too much memory, half of it for one caller; one always fits."""
-        sizes = [(run.share, len(run.call)) for run in self._open.values()]
-        of_all = sum(size for _, size in sizes)
-        of_one = 0 if task.share is None else sum(size for share, size in sizes if share == task.share)
-        size, limit = len(task.call), self._settings.max_bytes
-        return (of_all > 0 and of_all + size > limit) or (of_one > 0 and of_one + size > limit // 2)
+class _MemoryRun(StoredRun):
+    """The only run of a task, with the caller that submitted it."""
 
-    def _expire_later(self, run: _MemoryRun) -> None:
-        seconds = max(0.0, run.expires - time.monotonic())
-        self._timers[run.record.id] = asyncio.get_running_loop().call_later(seconds, self._expire, run)
+    def __init__(self, engine: MemoryTaskEngine, memory: SqliteTasks, started: StartedRun, origin: Any) -> None:
+        super().__init__(engine, memory, started)
+        self.origin = origin
+        self._engine = engine
 
-    def _expire(self, run: _MemoryRun) -> None:
-        """Drop an expired task; a timer may fire early, because the loop has another clock."""
-        if run.expires > time.monotonic():
-            self._expire_later(run)
-        else:
-            self._drop(run.record.id, CancelReason.TIMEOUT)
+    def send(self, message: bytes) -> None:
+        """Send a message if its client listens; nobody else could send it later."""
+        if self._engine.hears(self.record.id):
+            super().send(message)
 
-    def _drop_oldest(self, share: bytes | None) -> None:
-        """Drop the oldest result of a caller, and remember for a while that it was there."""
-        task_id, run = next(iter(self._ended[share].items()))
-        self._drop(task_id, CancelReason.TIMEOUT)
-        self._dropped[task_id] = replace(run.record, message=None, outcome=None)
-        if len(self._dropped) > MOST_DROPPED:
-            self._dropped.popitem(last=False)
+    async def ask(self, key: str, question: TaskQuestion, *, hold_seconds: float | None = None) -> bytes | None:
+        """Ask; the code waits in place for as long as it takes, because parking it would free nothing."""
+        return await super().ask(key, question)
 
-    def _drop(self, task_id: str, reason: CancelReason) -> None:
-        self._timers.pop(task_id).cancel()
-        run = self._runs.pop(task_id)
-        if self._open.pop(task_id, None) is None:
-            self._forget_ended(run)
-        run.cancel(reason)
-
-    def _forget_ended(self, run: _MemoryRun) -> None:
-        del self._ended[run.share][run.record.id]
-        self._ended_bytes[run.share] -= run.ended_bytes
-        if not self._ended[run.share]:
-            del self._ended[run.share], self._ended_bytes[run.share]
+    async def end(self, outcome: Outcome) -> bool:
+        self._engine.note_result(outcome)
+        ended = await super().end(outcome)
+        await self._engine.look()  # whoever asks for the result from now on gets it after this change
+        return ended

@@ -74,14 +74,25 @@ class StoreStatements(TaskStatements):
         )
         return {str(tool): int(count) for tool, count in rows}
 
-    def drop_expired(self) -> Operation[int]:
+    def drop_expired(self) -> Operation[list[str]]:
         """Delete tasks whose time is up, and everything that belongs to no task."""
         rows = yield Execute(f"delete from {self.tasks} where expires_at <= $1 returning id", (time.time(),))
         for (task_id,) in rows:
             yield Changed(task_id)
         for table in (self.kept, self.messages):
             yield Execute(f"delete from {table} where task not in (select id from {self.tasks})")
-        return len(rows)
+        return [task_id for (task_id,) in rows]
+
+    def next_expiry(self) -> Operation[float | None]:
+        """Read when the next task expires; None if there is none."""
+        rows = yield Execute(f"select min(expires_at) from {self.tasks}")
+        found: float | None = rows[0][0]
+        return found
+
+    def count_bytes(self) -> Operation[int]:
+        """Read how many bytes count for results."""
+        rows = yield Execute(f"select sum(length(outcome) + {ENDED_BYTES}) from {self.tasks}")
+        return int(rows[0][0] or 0)
 
     def drop_results(self) -> Operation[None]:
         """Drop the oldest results of callers that have too many, or too much while there is too much in all.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.extensions.tasks.engines.sqlite_thread import Effects, SqliteThread, run_operation
 from axolotl_server.extensions.tasks.engines.sqlite_worker import SqliteStatements, SqliteWorker
+from axolotl_server.extensions.tasks.engines.sqlite_writer import Effects, SqliteWriter, run_operation
 from axolotl_server.extensions.tasks.engines.stored_run import IExecution, ITaskDatabase, ITaskWorker
 from axolotl_server.extensions.tasks.engines.task_sealing import TaskSealer
 from axolotl_server.extensions.tasks.engines.task_statements import Operation
@@ -40,6 +40,7 @@ _NETWORK_FILE_SYSTEMS: Final = frozenset(
 )
 _MAX_DATAGRAM: Final = 60_000
 _POLL_SECONDS: Final = 1.0
+_POLL_IN_MEMORY_SECONDS: Final = 60.0
 _POLL_WITHOUT_SOCKETS_SECONDS: Final = 0.05
 
 ResultT = TypeVar("ResultT")
@@ -52,67 +53,73 @@ class SqliteTasks(ITaskDatabase):
 
     statements: SqliteStatements
 
-    def __init__(self, path: Path, settings: TaskSettings, sealer: TaskSealer) -> None:
+    def __init__(self, path: Path | None, settings: TaskSettings, sealer: TaskSealer) -> None:
+        """Use a file, or the memory of this process, which has all tasks for itself."""
         self.statements = SqliteStatements(settings, sealer)
         self.poll_seconds = _POLL_SECONDS
+        if path is None:
+            self.poll_seconds, self.send_seconds = _POLL_IN_MEMORY_SECONDS, 0.0
         self._settings = settings
         self._path = path
-        self._sockets = path.with_name(f"{path.name}-wake")
-        self._own = self._sockets / secrets.token_hex(8)
+        self._own = Path()
+        """The socket of this process, in a directory with those of the others."""
         self._socket: socket.socket | None = None
-        self._thread: SqliteThread | None = None
+        self._writer = SqliteWriter(path, _SCHEMA, self._after_commit)
         self._changed: Callable[[Iterable[str]], object] = _ignore
         self._worker: SqliteWorker | None = None
 
     async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
         self._changed = changed
         try:
-            _make_private(self._path)
-            refuse_network_file_system(self._path)
-            self._thread = SqliteThread(self._path, _SCHEMA, self._after_commit)
-            await self._thread.open()
+            if self._path is not None:
+                _make_private(self._path)
+                refuse_network_file_system(self._path)
+            await self._writer.open()
         except (OSError, sqlite3.Error) as error:
             raise ConfigurationError(f"Setting tasks.url: {self._path} cannot be used: {error}") from error
-        self._listen()
+        if self._path is not None:
+            self._listen(self._path.with_name(f"{self._path.name}-wake"))
 
     async def prepare(self) -> None:
         await self.open(_ignore)
         await self.close()
 
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
-        assert self._thread is not None
-        result: ResultT = await self._thread.execute(
+        result: ResultT = await self._writer.execute(
             lambda connection, effects: run_operation(operation, connection, effects), writes=writes, atomic=atomic
         )
         return result
 
+    def read_now(self, operation: Operation[ResultT]) -> ResultT:
+        """Read from memory without waiting."""
+        return self._writer.read_now(operation)
+
+    async def take(self) -> None:
+        """Begin what is queued in memory, without waiting for the worker to wake up."""
+        if self._worker is not None:
+            await self._worker.take()
+
     def worker(self, execution: IExecution, tools: Mapping[str, int]) -> ITaskWorker:
-        self._worker = SqliteWorker(
-            self.execute,
-            self.statements,
-            self._settings,
-            execution=execution,
-            tools=tools,
-            poll_seconds=self.poll_seconds,
-        )
+        taken = None if self._path is None else tools
+        self._worker = SqliteWorker(self, self.statements, self._settings, execution=execution, tools=taken)
         return self._worker
 
     async def tidy(self) -> None:
         """Do nothing: the table of tasks is the queue."""
 
     async def close(self) -> None:
-        if self._thread is not None:
-            await self._thread.close()
+        await self._writer.close()
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
             self._own.unlink(missing_ok=True)
 
-    def _listen(self) -> None:
+    def _listen(self, directory: Path) -> None:
         """Receive the datagrams of other processes; without sockets, look for changes more often."""
+        self._own = directory / secrets.token_hex(8)
         try:
-            self._sockets.mkdir(mode=0o700, exist_ok=True)
-            _check_owned(self._sockets)
+            directory.mkdir(mode=0o700, exist_ok=True)
+            _check_owned(directory)
             own = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             own.bind(str(self._own))
         except (OSError, AttributeError) as error:
@@ -143,11 +150,11 @@ class SqliteTasks(ITaskDatabase):
         """Tell all processes what has changed; one that does not listen finds out when it looks."""
         names = ["queued" if effects.queued else "", *effects.changed]
         self._notice(names)
-        message = "\n".join(names).encode("ascii", "replace")[:_MAX_DATAGRAM]
         if self._socket is None:
             return
+        message = "\n".join(names).encode("ascii", "replace")[:_MAX_DATAGRAM]
         with suppress(OSError):
-            for path in self._sockets.iterdir():
+            for path in self._own.parent.iterdir():
                 if path.name != self._own.name and path.is_socket():
                     self._send(message, path)
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from axolotl_core.task_engine import TasksUnavailable
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.engines.run_statements import RunStatements, StartedRun
-from axolotl_server.extensions.tasks.engines.stored_run import IExecute, IExecution
+from axolotl_server.extensions.tasks.engines.stored_run import IExecution, ITaskDatabase
 from axolotl_server.extensions.tasks.engines.task_sealing import UnreadableTask
 from axolotl_server.extensions.tasks.engines.task_statements import Enqueue, Execute, Operation, parameters
 from axolotl_server.settings.calls import TaskSettings
@@ -44,16 +44,15 @@ class SqliteStatements(RunStatements):
     A task that is queued or runs may be taken as soon as it is due; whoever has it postpones that again and again.
     """
 
-    def is_due(self, tools: Mapping[str, int]) -> Operation[bool]:
+    def is_due(self, tools: Mapping[str, int] | None) -> Operation[bool]:
         """Find out whether there is something to take; a limit may still forbid it."""
-        marks, names = parameters(tuple(tools))
+        of_tools, names = _of(None if tools is None else tuple(tools), first=2)
         rows = yield Execute(
-            f"select 1 from {self.tasks} where {_IN_QUEUE} and due_at <= $1 and tool in ({marks}) limit 1",
-            (time.time(), *names),
+            f"select 1 from {self.tasks} where {_IN_QUEUE} and due_at <= $1{of_tools} limit 1", (time.time(), *names)
         )
         return bool(rows)
 
-    def claim(self, worker: str, tools: Mapping[str, int], room: int, large_bytes: int) -> Operation[Claim]:
+    def claim(self, worker: str, tools: Mapping[str, int] | None, room: int, large_bytes: int) -> Operation[Claim]:
         """Take tasks that are due, and begin their runs, except large calls that do not fit beside those that run."""
         found = yield from self._take(worker, tools, room)
         runs: list[tuple[StartedRun, int]] = []
@@ -78,8 +77,10 @@ class SqliteStatements(RunStatements):
                 runs.append((started, size))
         return Claim(runs, unreadable, is_empty=not found)
 
-    def _take(self, worker: str, tools: Mapping[str, int], room: int) -> Operation[list[str]]:
+    def _take(self, worker: str, tools: Mapping[str, int] | None, room: int) -> Operation[list[str]]:
         """Mark tasks as taken, and return their IDs; those of tools with limits come first."""
+        if tools is None:
+            return (yield from self._take_of(worker, None, room))
         limited = {tool: limit for tool, limit in tools.items() if limit}
         running: dict[str, int] = {}
         if limited:
@@ -94,12 +95,12 @@ class SqliteStatements(RunStatements):
                 found += yield from self._take_of(worker, names, count)
         return found
 
-    def _take_of(self, worker: str, tools: Sequence[str], count: int) -> Operation[list[str]]:
-        marks, names = parameters(tools, first=5)
+    def _take_of(self, worker: str, tools: Sequence[str] | None, count: int) -> Operation[list[str]]:
+        of_tools, names = _of(tools, first=5)
         now = time.time()
         rows = yield Execute(
             f"update {self.tasks} set worker = $1, due_at = $2 where number in (select number from {self.tasks}"
-            f" indexed by tasks_queue where {_IN_QUEUE} and due_at <= $3 and tool in ({marks})"
+            f" indexed by tasks_queue where {_IN_QUEUE} and due_at <= $3{of_tools}"
             " order by number limit $4) returning number, id",
             (worker, now + self._settings.lease_seconds, now, count, *names),
         )
@@ -118,25 +119,33 @@ class SqliteStatements(RunStatements):
         yield Enqueue(started.task.tool, started.task.id)  # the limit of its tool may have a free place now
 
 
+def _of(tools: Sequence[str] | None, first: int) -> tuple[str, Sequence[str]]:
+    """Write the condition that a task is of some tools; None means any."""
+    if tools is None:
+        return "", ()
+    marks, names = parameters(tools, first)
+    return f" and tool in ({marks})", names
+
+
 class SqliteWorker:
     """Takes as many tasks as there is room for, whenever the queue has changed."""
 
     def __init__(
         self,
-        execute: IExecute,
+        database: ITaskDatabase,
         statements: SqliteStatements,
         settings: TaskSettings,
         *,
         execution: IExecution,
-        tools: Mapping[str, int],
-        poll_seconds: float,
+        tools: Mapping[str, int] | None,
     ) -> None:
-        self._execute = execute
+        """Take the tasks of some tools; None means all, without limits."""
+        self._database = database
         self._statements = statements
         self._settings = settings
         self._execution = execution
         self._tools = tools
-        self._poll_seconds = min(poll_seconds, settings.lease_seconds / 2)
+        self._poll_seconds = min(database.poll_seconds, settings.lease_seconds / 2)
         self._name = secrets.token_hex(8)
         self._running: dict[asyncio.Task[None], str] = {}
         """What it executes, with the IDs of the tasks."""
@@ -169,14 +178,14 @@ class SqliteWorker:
     async def _take_all(self) -> None:
         while not self._stops:
             self._wake.clear()
-            if not await self._take():
+            if not await self.take():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), self._poll_seconds)
 
-    async def _take(self) -> bool:
+    async def take(self) -> bool:
         """Take tasks, and begin to execute them; return False if there are none, or there is no room for more."""
         room = min(_BATCH, self._settings.concurrency - len(self._running))
-        if room <= 0 or not self._tools:
+        if self._stops or room <= 0 or self._tools == {}:
             return False
         # An idle worker only reads, because others could not write in the meantime.
         if not self._is_busy and not await self._retried(lambda: self._statements.is_due(self._tools), writes=False):
@@ -197,6 +206,7 @@ class SqliteWorker:
 
     async def _run(self, started: StartedRun, size: int) -> None:
         try:
+            await asyncio.sleep(0)  # so that its task is known before it runs, also if the loop starts tasks at once
             await self._execution.run_started(started)
         except Exception:  # others may take it over
             _log.exception("task %s was not executed to its end", started.task.id)
@@ -222,7 +232,7 @@ class SqliteWorker:
         delays = iter(_RETRY_SECONDS)
         while True:
             try:
-                result = await self._execute(make(), writes=writes)
+                result = await self._database.execute(make(), writes=writes)
             except TasksUnavailable as error:
                 self._outages.failed(str(error))
                 await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))

@@ -5,7 +5,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -36,7 +36,6 @@ from axolotl_server.extensions.tasks.engines.task_states import (
 from axolotl_server.settings.calls import TaskSettings
 
 _MAX_KNOWN: Final = 10_000
-_STOP_SECONDS: Final = 5.0
 _LOOK_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
@@ -48,6 +47,9 @@ _log: Final = logging.getLogger("axolotl")
 
 class StoredTaskEngine(ITaskEngine):
     """Keeps tasks in a database, and runs them in all processes that work."""
+
+    stop_seconds: ClassVar[float] = 5.0
+    """How long code may take to end when the server stops."""
 
     def __init__(self, database: ITaskDatabase, settings: TaskSettings) -> None:
         self._database = database
@@ -149,10 +151,11 @@ class StoredTaskEngine(ITaskEngine):
         if again:
             return
         self._pause()
+        await self._end_open()
         for run in tuple(self._runs.values()):
             run.token.cancel(CancelReason.SHUTDOWN)
         if self._working is not None:
-            await asyncio.wait((self._working,), timeout=_STOP_SECONDS)
+            await asyncio.wait((self._working,), timeout=self.stop_seconds)
             self._working.cancel()
         for task in self._background:
             task.cancel()
@@ -235,9 +238,7 @@ class StoredTaskEngine(ITaskEngine):
 
     async def _run(self, started: StartedRun, runner: ITaskRunner) -> bool:
         task_id = started.task.id
-        run = self._runs[task_id] = StoredRun(
-            started, self._statements, self._database.execute, self.execute_with_retry
-        )
+        run = self._runs[task_id] = self._make_run(started)
         seconds = max(0.0, started.task.expires_at - time.time())
         expiry = asyncio.get_running_loop().call_later(seconds, run.token.cancel, CancelReason.TIMEOUT)
         try:
@@ -253,24 +254,33 @@ class StoredTaskEngine(ITaskEngine):
             await run.flush()
         return True
 
+    def _make_run(self, started: StartedRun) -> StoredRun:
+        return StoredRun(self, self._database, started)
+
+    async def _end_open(self) -> None:
+        """Leave open tasks to other workers."""
+
     async def _watch(self) -> None:
-        """Look at changed tasks: stop runs that have lost their task, deliver answers, tell listeners."""
-        assert self._listener is not None
         while True:
             await self._wake.wait()
-            self._wake.clear()
-            changed, self._changed = tuple(self._changed), set()
-            for start in range(0, len(changed), _LOOK_AT_ONCE):
-                task_ids = changed[start : start + _LOOK_AT_ONCE]
-                try:
-                    await self._compare_runs({one: self._runs[one] for one in task_ids if one in self._runs})
-                    await self._report([one for one in task_ids if self._listener.follows(one)])
-                except TasksUnavailable:
-                    await asyncio.sleep(_RETRY_SECONDS[2])
-                    self._changed.update(task_ids)
-                    self._wake.set()
-                except Exception:  # the tasks that change next are still looked at
-                    _log.exception("changed tasks cannot be looked at")
+            await self.look()
+
+    async def look(self) -> None:
+        """Look at changed tasks: stop runs that have lost their task, deliver answers, tell listeners."""
+        assert self._listener is not None
+        self._wake.clear()
+        changed, self._changed = tuple(self._changed), set()
+        for start in range(0, len(changed), _LOOK_AT_ONCE):
+            task_ids = changed[start : start + _LOOK_AT_ONCE]
+            try:
+                await self._compare_runs({one: self._runs[one] for one in task_ids if one in self._runs})
+                await self._report([one for one in task_ids if self._listener.follows(one)])
+            except TasksUnavailable:
+                await asyncio.sleep(_RETRY_SECONDS[2])
+                self._changed.update(task_ids)
+                self._wake.set()
+            except Exception:  # the tasks that change next are still looked at
+                _log.exception("changed tasks cannot be looked at")
 
     async def _compare_runs(self, runs: Mapping[str, StoredRun]) -> None:
         if not runs:

@@ -2,9 +2,9 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.errors import ToolCancelled
@@ -14,7 +14,7 @@ from axolotl_server.extensions.tasks.engines.task_sealing import UnreadableTask,
 from axolotl_server.extensions.tasks.engines.task_statements import Operation, Row, StoredTask
 from axolotl_server.extensions.tasks.engines.task_states import reason_in
 
-_SEND_SECONDS = 0.05
+_RETRY_SECONDS = 0.05
 _MAX_UNSENT = 100
 ResultT = TypeVar("ResultT")
 
@@ -25,6 +25,8 @@ class ITaskDatabase(ABC):
     statements: RunStatements
     poll_seconds: float
     """How often changes are looked for, in case that a message was lost."""
+    send_seconds = 0.05
+    """How long the messages of a run wait for others."""
 
     @property
     def listens(self) -> bool:
@@ -54,18 +56,6 @@ class ITaskDatabase(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Disconnect."""
-
-
-class IExecute(Protocol):
-    """Executes an operation, or raises TasksUnavailable."""
-
-    def __call__(self, operation: Operation[ResultT], *, writes: bool = True) -> Awaitable[ResultT]: ...
-
-
-class IExecuteWithRetry(Protocol):
-    """Executes an operation, which is made anew for each attempt, until the database can be reached."""
-
-    def __call__(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> Awaitable[ResultT]: ...
 
 
 class IExecution(Protocol):
@@ -99,24 +89,18 @@ class ITaskWorker(Protocol):
 class StoredRun:
     """A run whose writes count only while it is the current run of its task."""
 
-    origin = None
+    origin: Any = None
 
-    def __init__(
-        self,
-        started: StartedRun,
-        statements: RunStatements,
-        execute: IExecute,
-        execute_with_retry: IExecuteWithRetry,
-    ) -> None:
+    def __init__(self, execution: IExecution, database: ITaskDatabase, started: StartedRun) -> None:
         self.call = started.call
         self.answers: Mapping[str, bytes] = started.answers
         self.kept: Mapping[str, bytes] = started.kept
         self.token = CancellationToken()
         self._started, self._task = started, started.task
-        self.record: TaskRecord = statements.record(started.task)
-        self._statements = statements
-        self._execute = execute
-        self._execute_with_retry = execute_with_retry
+        self._statements = database.statements
+        self.record: TaskRecord = self._statements.record(started.task)
+        self._database = database
+        self._execute_with_retry = execution.execute_with_retry
         self._waiting: dict[str, asyncio.Future[bytes | None]] = {}
         self._marks: dict[str, bytes] = {}
         """The marks of the questions that wait."""
@@ -130,7 +114,7 @@ class StoredRun:
         """Send a message soon, together with others; of too many, the latest count."""
         self._unsent = [*self._unsent[1 - _MAX_UNSENT :], message]
         if self._sending is None:
-            self._sending = asyncio.get_running_loop().call_later(_SEND_SECONDS, self._flush_soon)
+            self._sending = asyncio.get_running_loop().call_later(self._database.send_seconds, self._flush_soon)
 
     async def ask(self, key: str, question: TaskQuestion, *, hold_seconds: float | None = None) -> bytes | None:
         self._has_kept = True
@@ -160,7 +144,11 @@ class StoredRun:
     async def end(self, outcome: Outcome) -> bool:
         await self.flush()
         tidy = self._has_kept
-        return await self._execute_with_retry(lambda: self._statements.end(self._task, outcome, tidy=tidy), atomic=tidy)
+        ended = await self._execute_with_retry(
+            lambda: self._statements.end(self._task, outcome, tidy=tidy), atomic=tidy
+        )
+        self._stop_asking()
+        return ended
 
     @property
     def asks(self) -> bool:
@@ -176,6 +164,7 @@ class StoredRun:
         reason = self._reason_to_stop(task)
         if reason is not None:
             self.token.cancel(reason)
+            self._stop_asking()
             return
         own = {key: value for task_id, key, value in answers if task_id == self._task.id and key in self._waiting}
         opened = {key: self._statements.open_answer(self._task, key, value) for key, value in own.items()}
@@ -190,7 +179,7 @@ class StoredRun:
             messages, self._unsent = self._unsent, []
             if messages:
                 with suppress(TasksUnavailable):  # a notification that is lost is not missed
-                    await self._execute(self._statements.send(self._task, messages))
+                    await self._database.execute(self._statements.send(self._task, messages))
 
     def _flush_soon(self) -> None:
         self._sending = None
@@ -212,17 +201,23 @@ class StoredRun:
         """Compare with the stored task now; if the database cannot be reached, the engine compares later."""
         task_id = self._task.id
         try:
-            states, answers = await self._execute(self._statements.states((task_id,), (task_id,)), writes=False)
+            reading = self._statements.states((task_id,), (task_id,))
+            states, answers = await self._database.execute(reading, writes=False)
         except TasksUnavailable:
-            await asyncio.sleep(_SEND_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
         else:
             self.compare(states.get(task_id), answers)
 
     async def _withdraw(self, key: str) -> None:
         try:
-            await self._execute(self._statements.withdraw(self._task, key))
+            await self._database.execute(self._statements.withdraw(self._task, key))
         except TasksUnavailable:
             return  # the question stays until the end of the task
+
+    def _stop_asking(self) -> None:
+        """Cancel the questions of code that outlives the task."""
+        for answered in self._waiting.values():
+            answered.cancel()
 
     def _take(self, answers: Mapping[str, bytes]) -> None:
         self.answers = {**self.answers, **answers}

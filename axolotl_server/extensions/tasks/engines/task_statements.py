@@ -261,6 +261,13 @@ class TaskStatements:
             yield from self._forget(task_id)
         return ended
 
+    def cancel_all(self, reason: CancelReason) -> Operation[list[str]]:
+        """End all tasks without results, and return the IDs of those that had not ended."""
+        found = yield Execute(f"select id from {self.tasks} where {OPEN}")
+        for (task_id,) in found:
+            yield from self.cancel(task_id, None, reason)
+        return [task_id for (task_id,) in found]
+
     def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> Operation[frozenset[str]]:
         """Store answers to open questions; a task that was parked goes back into the queue."""
         rows = yield Execute(

@@ -1,4 +1,4 @@
-"""The thread that owns an SQLite database of tasks, and commits all pending operations together."""
+"""The writer of an SQLite database of tasks: a thread that commits all pending operations together."""
 
 import asyncio
 import re
@@ -6,7 +6,8 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import lru_cache
+from contextlib import suppress
+from functools import cached_property, lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -75,22 +76,29 @@ def run_operation(operation: Operation[ResultT], connection: sqlite3.Connection,
                 effects.queued.append(True)
 
 
-class SqliteThread:
-    """Executes work in the order in which it arrives. Whoever waits for it waits for one write to the disk."""
+class SqliteWriter:
+    """Executes work in the order in which it arrives. Whoever waits for it waits for one write to the disk.
 
-    def __init__(self, path: Path, schema: str, after_commit: Callable[[Effects], object]) -> None:
-        """Open a database; `after_commit` runs in the event loop that opened it."""
+    A database in memory needs no thread: nothing there takes longer than handing it over would.
+    """
+
+    def __init__(self, path: Path | None, schema: str, after_commit: Callable[[Effects], object]) -> None:
+        """Write to a file, or to memory, which needs no `open`; `after_commit` runs in the event loop."""
         self._path = path
         self._schema = schema
         self._after_commit = after_commit
-        self._loop = asyncio.get_running_loop()
         self._items: SimpleQueue[_Item | None] = SimpleQueue()
         self._opened: Future[None] = Future()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="axolotl tasks", daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+        self._thread: threading.Thread | None = None
 
     async def open(self) -> None:
         """Open the file and create its tables, or raise sqlite3.Error or ConfigurationError."""
+        if self._path is None:
+            return
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="axolotl tasks", daemon=True)
         self._thread.start()
         await asyncio.wrap_future(self._opened)
 
@@ -98,29 +106,49 @@ class SqliteThread:
         """Run work in a transaction with others, or raise TasksUnavailable; what is `atomic` is undone if it fails."""
         if self._closed:
             raise TasksUnavailable("the database of tasks is closed")
-        done: asyncio.Future[Any] = self._loop.create_future()
-        self._items.put(_Item(work, writes, atomic, done))
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self._path is not None:
+            self._items.put(_Item(work, writes, atomic, done))
+        else:
+            self._commit_together(self._in_memory, _Item(work, writes, atomic, done))
         try:
             return await done
         finally:
             del done  # an error that it holds would hold it, and with it the arguments of a call
 
+    def read_now(self, operation: Operation[ResultT]) -> ResultT:
+        """Execute an operation on memory that changes nothing."""
+        return run_operation(operation, self._in_memory, Effects(set(), []))
+
     async def close(self) -> None:
         """Finish what is pending, and close the file."""
         self._closed = True
-        self._items.put(None)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        if self._thread is not None:
+            self._items.put(None)
+            await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        if "_in_memory" in vars(self):
+            self._in_memory.close()
 
-    def _run(self) -> None:
-        connection: sqlite3.Connection | None = None
+    @cached_property
+    def _in_memory(self) -> sqlite3.Connection:
+        assert self._path is None
+        return self._connected()
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None)
         try:
-            connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
             for pragma in ("journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 4000"):
                 connection.execute(f"pragma {pragma}").close()
             _bring_up_to_date(connection, self._schema)
+        except BaseException:
+            connection.close()  # which undoes what is not committed
+            raise
+        return connection
+
+    def _run(self) -> None:
+        try:
+            connection = self._connected()
         except BaseException as error:
-            if connection is not None:
-                connection.close()  # which undoes what is not committed
             self._opened.set_exception(error)
             return
         self._opened.set_result(None)
@@ -167,10 +195,11 @@ class SqliteThread:
             if effects.changed or effects.queued:
                 self._after_commit(effects)
 
-        try:
-            self._loop.call_soon_threadsafe(deliver)
-        except RuntimeError:  # the loop is closed
+        if self._path is None:
+            deliver()
             return
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(deliver)
 
 
 def _attempt(item: _Item, connection: sqlite3.Connection, effects: Effects) -> tuple[Any, BaseException | None]:
