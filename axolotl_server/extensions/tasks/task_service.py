@@ -39,6 +39,8 @@ from axolotl_server.settings.calls import TaskSettings
 if TYPE_CHECKING:
     from axolotl_server.audit.decisions import DecisionLog
 
+HOLD_SECONDS: Final = 60.0
+"""How long a stored task keeps its slot while it waits for an answer; after that, it runs again with the answer."""
 _RETRY_SECONDS: Final = 1.0
 
 _log: Final = logging.getLogger("axolotl")
@@ -78,7 +80,7 @@ class TaskService(ITaskListener):
             era_of,
             deadlines,
             ask_timeout_seconds,
-            hold_seconds=settings.hold_seconds if engine.durable else None,
+            hold_seconds=HOLD_SECONDS if engine.durable else None,
         )
         self._working: asyncio.Task[None] | None = None
         self._is_open = False
