@@ -11,15 +11,8 @@ from axolotl_core.schema import JsonSchema, wrapped
 Found: TypeAlias = Iterator[ContractChange]
 
 _B, _R, _C = Impact.BREAKING, Impact.RISKY, Impact.COMPATIBLE
-_PROTOCOL_HINTS: Final = {
-    "readOnlyHint": False,
-    "destructiveHint": True,
-    "idempotentHint": False,
-    "openWorldHint": True,
-}
-"""What a client assumes about a tool that does not say."""
 _TRUSTED: Final = {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}
-"""The hints by which clients approve calls without a question."""
+"""The hints by which clients approve calls without a question; they are no defaults, so that a tool must say them."""
 _LIMITS: Final = ("timeout_seconds", "max_result_bytes", "max_concurrency")
 
 
@@ -142,14 +135,11 @@ class _Comparison:
             yield ContractChange(impact, rule, self._kind, name, f"/{side}{pointer}", *what)
 
     def _compare_hints(self, name: str, old: Entry, new: Entry) -> Found:
-        effective = [{**_PROTOCOL_HINTS, **one} for one in (old, new)]
         for key in sorted(old.keys() | new.keys()):
             if old.get(key) == new.get(key):
                 continue
-            before, after = effective[0].get(key), effective[1].get(key)
-            is_lost = key in _TRUSTED and before is _TRUSTED[key] and after is not _TRUSTED[key]
-            if key == "destructiveHint" and effective[1]["readOnlyHint"] is True:
-                is_lost = False
+            is_harmless = key == "destructiveHint" and new.get("readOnlyHint") is True
+            is_lost = key in _TRUSTED and old.get(key) is _TRUSTED[key] and not is_harmless
             rule, impact = ("hint-lost", _B) if is_lost else ("annotation-changed", _R)
             message = f"{key}: {_shown(old, key)} → {_shown(new, key)}"
             yield self._change(impact, rule, name, f"/annotations/{key}", message, old.get(key), new.get(key))

@@ -354,9 +354,9 @@ def decorate(kind: str, make: Callable[..., Any], options: Mapping[str, Any], kn
     """
     unknown = sorted(options.keys() - known.__annotations__)
     if unknown:
-        place, near = caller_place(), {name: similar(name, known.__annotations__) for name in unknown}
-        hints = {name: "" if near[name] is None else f"; did you mean {near[name]}?" for name in unknown}
-        raise ConfigurationError(*(f"@{kind}{place} has no option {name}{hints[name]}" for name in unknown))
+        place, names = caller_place(), [(name, similar(name, known.__annotations__)) for name in unknown]
+        hints = [(name, "" if near is None else f"; did you mean {near}?") for name, near in names]
+        raise ConfigurationError(*(f"@{kind}{place} has no option {name}{hint}" for name, hint in hints))
 
     def decorated(target: Any) -> Any:
         if isinstance(target, IFeature):

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, urlsplit
 
@@ -11,7 +12,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_server.extension import Extension
-from axolotl_server.extensions.console.journal import CallObserver, CallRecord, Journal
+from axolotl_server.extensions.console.journal import CallRecord, Journal
 from axolotl_server.http.asgi import HttpRefusal
 from axolotl_server.http.event_stream import EventStream
 from axolotl_server.protocol.connection import IObserver
@@ -105,7 +106,6 @@ class Console(Extension):
     instance_id: str
     """Tells a page that reconnects whether it reaches the same process."""
     _server: "ServerAssembly"
-    _observer: CallObserver
     _problem: str | None = None
     _feeds: set[Feed]
 
@@ -124,14 +124,13 @@ class Console(Extension):
         given = None if settings.token is None else settings.token.get_secret_value()
         self._server, self._feeds = server, set()
         self.token, self.instance_id = given or secrets.token_urlsafe(16), secrets.token_hex(4)
-        self.journal = Journal(RECENT_CALLS)
-        self._observer = CallObserver(self.journal, show_arguments=settings.show_arguments)
+        self.journal = Journal(RECENT_CALLS, show_arguments=settings.show_arguments)
 
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:
         return {}  # it is none of a client's business
 
     def observers(self) -> Iterable[IObserver]:
-        return (self._observer,)
+        return (self.journal,)
 
     def routes(self, gate: "IAuthenticator | None", sessions: "Callable[[], Sessions]") -> "Mapping[str, Route]":
         from axolotl_server.extensions.console.routes import ConsoleRoutes  # only HTTP servers have a page
@@ -142,11 +141,6 @@ class Console(Extension):
         """Return the link to the page of a server with this URL; browsers do not send the part after `#`."""
         parts = urlsplit(url)
         return f"{parts.scheme}://{parts.netloc}{CONSOLE_PATH}#token={quote(self.token, safe='')}"
-
-    @property
-    def problem(self) -> str | None:
-        """Why the newest code could not be started; None if it serves."""
-        return self._problem
 
     def set_problem(self, problem: str | None) -> None:
         """Show on all pages that the newest code could not be started, or that the problem is solved."""
@@ -160,23 +154,19 @@ class Console(Extension):
         if len(self._feeds) >= _MAX_PAGES:
             raise HttpRefusal(503, f"Service unavailable: {_MAX_PAGES} console pages are open; close one")
         self._feeds.add(feed)
-        stop_listening = self._greet(feed)
+        running = islice(self.journal.running(), _MAX_RUNNING_SHOWN)
+        feed.send(
+            "hello",
+            instance_id=self.instance_id,
+            calls=[*self.journal.recent, *running],
+            problem=self._problem,
+            activity=feed.activity(),
+        )
+        feed.check_later()
+        stop_listening = self.journal.listen(feed.add)
         try:
             yield
         finally:
             stop_listening()
             self._feeds.discard(feed)
             feed.close()
-
-    def _greet(self, feed: Feed) -> Callable[[], None]:
-        running = [record for record, _ in zip(self.journal.running(), range(_MAX_RUNNING_SHOWN), strict=False)]
-        calls = [*self.journal.recent, *running]
-        feed.send(
-            "hello",
-            instance_id=self.instance_id,
-            calls=calls,
-            problem=self._problem,
-            activity=feed.activity(),
-        )
-        feed.check_later()
-        return self.journal.listen(feed.add)

@@ -163,7 +163,7 @@ class ConsoleRoutes:
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
-        feed = Feed(stream, loop, self._activity)
+        feed = Feed(stream, loop, lambda: describe_activity(self._server, self._sessions().all()))
         with self._sessions().other_connection(stream.abandon), self._console.subscribed(feed):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
@@ -175,16 +175,12 @@ class ConsoleRoutes:
         check_own_page(headers, self._console.token)
         return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
 
-    def _activity(self) -> dict[str, Any]:
-        return describe_activity(self._server, self._sessions().all())
-
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
     async def serve_locally(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         check_local(scope, headers)
         if scope["method"] != method:
-            message = "Method not allowed: use GET" if method == "GET" else "Method not allowed: use POST"
-            raise HttpRefusal(405, message, headers=[(b"allow", method.encode())])
+            raise HttpRefusal(405, f"Method not allowed: use {method}", headers=[(b"allow", method.encode())])
         await serve(scope, headers, receive, send)
 
     return serve_locally

@@ -104,6 +104,7 @@ class PublishedSkill(IFeature):
         next(file for file in files if file.uri == skill.uri).page_of = self
         self.entry = _entry(skill, files)
         self._skill = skill
+        next(file for file in files if file.uri == skill.uri).page_of = self
         self._directories = None if skill.dynamic else _directories(root_of(skill), files)
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:

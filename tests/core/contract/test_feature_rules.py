@@ -63,6 +63,8 @@ TABLE: Final[list[tuple[str, Lock, Lock, str, Impact]]] = [
     ("destructive by default", hinted(destructiveHint=False), hinted(), "hint-lost", B),
     ("not destructive", hinted(), hinted(destructiveHint=False), "annotation-changed", R),
     ("open world", hinted(openWorldHint=False), hinted(), "hint-lost", B),
+    ("open world, read-only", hinted(openWorldHint=False, readOnlyHint=True), hinted(readOnlyHint=True),
+     "hint-lost", B),
     ("said now", hinted(), hinted(openWorldHint=True), "annotation-changed", R),
     ("idempotent", hinted(idempotentHint=True), hinted(), "annotation-changed", R),
     ("scope added", tool(), with_terms(scopes=["orders"]), "scope-added", B),
@@ -121,6 +123,12 @@ def test_names_that_differ_only_in_case() -> None:
     old = Lock({**tool("track").tools, **tool("TRACK").tools})
     rules = [(one.rule, one.feature) for one in compare_locks(old, tool("Track"))]
     assert rules == [("feature-removed", "TRACK"), ("name-case-changed", "track")]
+
+
+def test_uris_that_differ_in_case_are_different() -> None:
+    """A URI has no other spelling than its own."""
+    rules = [one.rule for one in compare_locks(resource("orders://all"), resource("orders://All"))]
+    assert rules == ["feature-removed", "feature-added"]
 
 
 def test_every_rule_is_found() -> None:

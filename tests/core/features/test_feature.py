@@ -304,3 +304,19 @@ async def test_a_missing_await_is_named(feature: IFeature) -> None:
     """A prompt or resource that returns a coroutine says which, where, and what to write."""
     with pytest.raises(OutputError, match=r"returned the coroutine fetch \(\S*test_feature\.py:\d+\): await it"):
         await run(feature)
+
+
+def test_a_subclass_with_other_code_runs_elsewhere() -> None:
+    """Where code runs follows from the code that a subclass overrides, unless an author has said it."""
+
+    class Plain(ITool[NoArguments, str]):
+        name = "plain"
+
+        def execute(self, arguments: NoArguments, context: Context) -> Any:
+            return ""
+
+    class Asynchronous(Plain):
+        async def execute(self, arguments: NoArguments, context: Context) -> str:
+            return ""
+
+    assert (Plain.execution, Asynchronous.execution) == ("thread", "loop")

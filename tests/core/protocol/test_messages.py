@@ -285,6 +285,12 @@ def test_duplicates_without_a_name_are_found() -> None:
     assert not has_duplicates(b'{"a": 1e999, "": 1}')
 
 
+def test_escaped_colons_do_not_hide_duplicates() -> None:
+    """A colon that a duplicate member has lost is not made up for by one that was written as an escape."""
+    assert has_duplicates(b'{"b":"\\u003a","a":1,"a":2}')
+    assert not has_duplicates(b'{"b":"\\u003a","a":1}')
+
+
 def test_duplicates_in_the_usual_call_are_found() -> None:
     """A call without whitespace and unknown members is checked by its length."""
     meta = f'"_meta":{{"{PROTOCOL_VERSION_KEY}":"2026-07-28","{CLIENT_CAPABILITIES_KEY}":{{}}}}'

@@ -34,6 +34,7 @@ def read_one(annotation: Any, value: Any) -> Any:
         pytest.param(bool, "true", True, id="true-as-text"),
         pytest.param(bool, "false", False, id="false-as-text"),
         pytest.param(str, "30", "30", id="text-stays-text"),
+        pytest.param(str, "true", "true", id="true-stays-text"),
         pytest.param(set[Literal["a"]], ["a", "a"], {"a"}, id="list-for-a-set"),
         pytest.param(list[Literal["a"]], [], [], id="nothing-chosen"),
     ],

@@ -16,7 +16,7 @@ from axolotl_core.resources.skills import (
     SkillFolder,
     skill_folder,
 )
-from axolotl_server.extensions.skills.front_matter import MAX_FRONT_MATTER_BYTES, read_front_matter
+from axolotl_server.extensions.skills.folder_reading import MAX_FRONT_MATTER_BYTES, read_front_matter
 from axolotl_server.extensions.skills.published_skill import PublishedSkill, read_skills
 
 PAGE = "---\nname: {name}\ndescription: Use it often.\n---\nText.\n"
