@@ -2,7 +2,6 @@
 
 import dataclasses
 import types
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, TypeAlias
 
@@ -94,7 +93,7 @@ class _Budget:
             self._left -= len(value)
         elif isinstance(value, Iterator):
             _replace(owner, value, self._take(value, depth))
-        elif isinstance(value, Mapping | Sequence | Set | deque):
+        elif isinstance(value, Mapping | Sequence | Set):
             self._spend_on_items(value, depth)
 
     def _spend_on_items(self, items: Any, depth: int) -> None:

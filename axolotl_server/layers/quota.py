@@ -37,15 +37,16 @@ def key_maker(rule: QuotaRule, charge: Charge, spec: FeatureSpec) -> MakeKey:
         head += f"toolset={key_part(spec.toolset)}:"
     if "principal" in rule.per:
         head += "principal="
-        return lambda principal: f"{head}{key_part(principal.tenant)}{key_part(principal.subject)}{_issuer(principal)}"
+
+        def key_of(principal: Principal) -> str:
+            issuer = "" if principal.issuer is None else key_part(principal.issuer)
+            return f"{head}{key_part(principal.tenant)}{key_part(principal.subject)}{issuer}"
+
+        return key_of
     if "tenant" in rule.per:
         head += "tenant="
         return lambda principal: head + key_part(principal.tenant)
     return lambda principal: head
-
-
-def _issuer(principal: Principal) -> str:
-    return "" if principal.issuer is None else key_part(principal.issuer)
 
 
 def key_part(text: str | None) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly
     from axolotl_server.observation.observation import Observation
 
+HOLD_SECONDS: Final = 60.0
+"""How long a stored task keeps its slot while it waits for an answer; after that, it runs again with the answer."""
 _REQUESTED: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 """The capability of the revision that has tasks without an extension."""
 
@@ -60,7 +62,7 @@ class Tasks(Extension):
             era_of=lambda revision: server.eras.named(revision),  # noqa: PLW0108 - the eras are made later
             deadlines=server.deadlines,
             ask_timeout_seconds=settings.limits.ask_timeout_seconds,
-            hold_seconds=settings.tasks.hold_seconds if engine.durable else None,
+            hold_seconds=HOLD_SECONDS if engine.durable else None,
         )
         return TaskService(engine, runner, settings.tasks, self._decisions)
 

@@ -143,8 +143,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if self.part == "body":
             self.pipeline.popleft()  # the request itself, which waits for those before it
-        self.refusal = refusal
-        self.flow.pause_reading()
+        self.refusal = refusal  # what follows it is read and discarded, so that the end of the connection is seen
 
     def _write_refusal(self, refusal: HttpRefusal) -> None:
         state, body = self.server_state, error_message(None, refusal, refusal.code)

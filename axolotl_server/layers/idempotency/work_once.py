@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -171,11 +171,6 @@ class _Run:
         layer.deadlines.move(first, self.call)
         first.when_abandoned(self._abandon)
 
-    def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Start the work in a task."""
-        self.call.task = task = asyncio.get_running_loop().create_task(work)
-        return task
-
     def end(self, outcome: _Outcome) -> None:
         """Give the outcome to all waiting calls, and close the scope of the run."""
         if not self.ended.done():
@@ -260,7 +255,10 @@ class WorkOnce:
         while True:
             run = self._running.get(call_key.key) or self._begin(call_key, call)
             if run.digest != call_key.other_arguments:
-                raise _key_in_use()
+                raise Refused(
+                    "A call with the same key but different arguments is running; use another key",
+                    meta=own_meta(reason="key_reused"),
+                )
             outcome = await run.outcome_for(call)
             if outcome is None:
                 continue
@@ -279,14 +277,13 @@ class WorkOnce:
             timeout_seconds=layer.store_timeout_seconds,
             poll_seconds=layer.poll_seconds,
         )
-        task = run.start(self._work(run, claim))
+        run.call.task = task = asyncio.get_running_loop().create_task(self._work(run, claim))
         task.add_done_callback(partial(self._free, call_key.key, run))
         return run
 
     def _free(self, key: str, run: _Run, task: "asyncio.Task[None]") -> None:
         """Free the key; a task that was cancelled before its first step has not ended the run yet."""
         run.end(_Outcome(error=asyncio.CancelledError(), is_shared=False))
-        self._layer.deadlines.end(run.call)
         del self._running[key]
         run.freed.set_result(None)
         if not task.cancelled() and task.exception() is not None:
@@ -312,7 +309,9 @@ class WorkOnce:
             raise
         except BaseException as error:
             self._end_code(run)
-            if self._rule.store_failures and isinstance(error, ToolError) and _is_final(error, run):
+            # The errors of stopped code are not the result of the work.
+            is_final = not run.call.cancelled and not isinstance(error, _NOT_COMPLETED)
+            if self._rule.store_failures and isinstance(error, ToolError) and is_final:
                 await self._keep(claim, partial(write_failure, error, run.digest), run)
             # A question, and a client that cannot be asked, concern one caller.
             is_own = needs_input(error) or isinstance(error, ProtocolError | CannotAskForApproval)
@@ -335,15 +334,3 @@ class WorkOnce:
         if len(record) > self._layer.max_record_bytes:
             record = too_large(len(record), run.digest)
         await claim.keep(record, self._rule.window_seconds)
-
-
-def _is_final(error: ToolError, run: _Run) -> bool:
-    """Tell whether a failure is the result of the work; the errors of stopped code are not."""
-    return not run.call.cancelled and not isinstance(error, _NOT_COMPLETED)
-
-
-def _key_in_use() -> Refused:
-    return Refused(
-        "A call with the same key but different arguments is running; use another key",
-        meta=own_meta(reason="key_reused"),
-    )

@@ -207,6 +207,21 @@ def test_a_stopped_call_is_answered_for_its_reason(reason: CancelReason, in_time
         assert (b"did not finish" in reply) is (reason is CancelReason.TIMEOUT)
 
 
+def test_the_reply_to_an_abandoned_call_is_decided_before_its_layers_are_told() -> None:
+    """They may write records, and must not change the reply; it is sent after that."""
+    life, seen = Life(), []
+
+    def tell() -> None:
+        seen.append((life.call.abandoned, len(life.exchange.early)))
+        life.call.spec = cast("Any", None)
+
+    life.call.when_abandoned(tell)
+    life.call.stop(CancelReason.TIMEOUT)
+    life.fire()
+    assert seen == [(True, 0)]
+    assert b"Tool echo did not finish" in life.exchange.early[0]
+
+
 def test_a_caller_over_http_with_a_handshake_gets_a_response() -> None:
     """There, a client that gets no response asks again."""
     life = Life()

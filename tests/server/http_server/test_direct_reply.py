@@ -72,6 +72,17 @@ async def test_a_client_that_leaves_a_pipeline_is_noticed(connection: str) -> No
         await probe.cancelled.wait()
 
 
+async def test_a_client_that_leaves_after_a_wrong_request_is_noticed() -> None:
+    """A call is stopped when its client leaves, even if the client has sent something that is no request behind it."""
+    probe, settings = Probe(), {"http": {"keep_alive_seconds": 60}}
+    async with serving(container_of(probe), settings) as server, asyncio.timeout(PATIENCE_SECONDS):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(raw_request(call("probe"), mirrored(name="probe").items()) + b"no request\r\n\r\n")
+        await probe.started.wait()
+        writer.transport.abort()
+        await probe.cancelled.wait()
+
+
 @pytest.mark.parametrize("pieces", [1, 2])
 async def test_an_idle_connection_keeps_no_body(server: HttpServer, pieces: int) -> None:
     """The latest request of a connection does not hold its message when it is answered."""

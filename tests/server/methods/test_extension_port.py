@@ -10,9 +10,15 @@ import pytest
 from pydantic import Field, SecretStr
 
 from axolotl_core import ConfigurationError, Context
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, Invoke, Layer
 from axolotl_core.protocol.versions import REVISIONS, Revision
+from axolotl_core.resources.skills import skill_folder
 from axolotl_server import Extension, Section, ServerHost, connect
 from axolotl_server.extension import ExtensionMethod, FeatureSet, Topic, check_extension
+from axolotl_server.hosting.worker_settings import worker_warnings
+from axolotl_server.http.asgi import Route, send_json
+from axolotl_server.http.assembly import make_app
 from axolotl_server.protocol.eras.era import Method, Row, without_handshake
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.effective import effective_values
@@ -20,6 +26,7 @@ from axolotl_server.settings.loading import load_with_origins
 from axolotl_server.settings.settings_file import read_settings_file
 from tests.support.peers.memory_peer import Peer, container_with
 from tests.support.peers.task_peers import Job
+from tests.support.servers.probed_server import probed
 from tests.support.tools import Echo
 
 
@@ -207,6 +214,72 @@ async def test_an_extension_adds_features() -> None:
         assert [(one.spec.name, one.spec.toolset) for one in host.bindings()["tools"]] == [("job", "added")]
         assert "tools" in host.assembly.capabilities[REVISIONS[0]]
         assert [type(one).__name__ for one in host.roles.bundled] == ["Tasks"]
+
+
+async def test_an_extension_serves_paths_of_its_own() -> None:
+    """It adds routes and a warning for several workers, hears that the server is about to stop, and takes no path."""
+
+    class Serving(Rates):
+        section = ""
+        path = "/rates"
+
+        def routes(self, gate: Any, sessions: Any) -> Mapping[str, Route]:
+            return {self.path: Route(self.serve, is_open=True)}
+
+        async def serve(self, scope: Any, headers: Any, receive: Any, send: Any) -> None:
+            await send_json(send, 200, b"[]", [])
+
+        def worker_warnings(self) -> Iterable[str]:
+            return ("each worker has rates of its own",)
+
+    rates = Serving()
+    async with probed(extensions=(rates,)) as server:
+        assert (await server.told("/rates")) == (200, [])
+        assert "each worker has rates of its own" in worker_warnings(server.host.settings, server.host.roles)
+    assert rates.happened[1:] == ["start", "pause", "stop", "stop"]
+    rates.path = "/mcp"
+    async with ServerHost(container_with((Echo(),), extensions=(rates,))) as host:
+        with pytest.raises(ConfigurationError, match=r"com\.example/rates serves /mcp, which is already in use"):
+            make_app(host)
+
+
+async def test_a_layer_of_an_extension_goes_around_every_feature() -> None:
+    """It is inside of the layers of the server and outside of those of the container."""
+    seen: list[str] = []
+
+    def noting(name: str) -> Any:
+        def note(spec: FeatureSpec, call_next: Invoke) -> Invoke:
+            async def noted(call: Call) -> Any:
+                seen.append(name)
+                return await call_next(call)
+
+            return noted
+
+        return note
+
+    class Layered(Extension):
+        def layers(self) -> Iterable[Layer]:
+            return (noting("extension"),)
+
+    roles = {"extensions": (Layered("com.example/layered"),), "layers": (noting("container"),)}
+    async with connect(container_with((Echo(),), **roles)) as client:
+        await client.call("echo", {"text": "x"})
+    assert seen == ["extension", "container"]
+
+
+async def test_what_comes_with_the_server_is_announced_where_it_works() -> None:
+    """Tasks of one revision are no extension there, skills and tasks are announced without a handshake, and the console
+    never is.
+    """
+    skills = (skill_folder(Path(__file__).parents[3] / "docs/examples/skills"),)
+    container = container_with((Job(),), skills=skills)
+    async with ServerHost(container, flags={"console": {"enabled": True}}) as host:
+        announced = {
+            one.name: (sorted(made.get("extensions", {})), "tasks" in made)
+            for one, made in host.assembly.capabilities.items()
+        }
+    of_stateless = (["io.modelcontextprotocol/skills", "io.modelcontextprotocol/tasks"], False)
+    assert announced == {one.name: of_stateless if one.stateless else ([], one.tasks) for one in REVISIONS}
 
 
 async def test_names_of_a_topic_are_followed() -> None:

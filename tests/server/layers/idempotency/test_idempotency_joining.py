@@ -93,11 +93,12 @@ async def test_a_stop_before_the_work_began() -> None:
     """A call that is stopped at its start leaves nothing behind."""
     till = Till()
     for turns in range(6):
-        call = till.begin()
+        call = till.begin(seconds=10)
         for _ in range(turns):
             await asyncio.sleep(0)
         call.stop(CancelReason.TIMEOUT)
         assert isinstance(await call.outcome(), asyncio.CancelledError)
+        assert not till.layer.deadlines._timers
     last = till.begin()
     await till.end("paid")
     assert await last.outcome() == "k paid"

@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 import threading
 
+import pytest
+
 from axolotl_core import Context, ToolError
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
+from axolotl_core.layers import Call, Leftover
 from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.stores.memory_results import MemoryResultStore
@@ -267,3 +270,42 @@ async def test_the_end_of_a_server_stops_runs() -> None:
         assert (await peer.receive())["result"]["_meta"]["axolotl/reason"] == "shutdown"
         assert (pay.cancelled["k"], pay.contexts[0].cancel_reason) == (1, CancelReason.SHUTDOWN)
         await peer.close()
+
+
+async def test_a_server_that_waits_for_nothing() -> None:
+    """When the task of a call that has left is cancelled too, its run is stopped."""
+    till = Till()
+    call = till.begin()
+    await till.running()
+    call.stop()
+    await asyncio.sleep(0)
+    call.task.cancel()
+    assert isinstance(await call.outcome(), asyncio.CancelledError)
+    await until(lambda: till.tool.cancelled["k"] == 1)
+    assert till.tool.contexts[0].cancel_reason is CancelReason.SHUTDOWN
+
+
+@pytest.mark.parametrize("abandoned", [False, True])
+async def test_code_that_outlives_its_run(abandoned: bool) -> None:
+    """It is the leftover of the call that began the run, too, which outer layers wait for."""
+    till, left, ended = Till(), Leftover(1), []
+
+    async def outlived(call: Call) -> None:
+        call.leftover = left
+        await asyncio.Event().wait()
+
+    till.invoke = till.layer.wrap(till.spec, outlived)
+    first = till.begin()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    if abandoned:
+        first.call.leftover = Leftover(1)
+    first.stop(CancelReason.TIMEOUT)
+    assert isinstance(await first.outcome(), asyncio.CancelledError)
+    first.call.when_code_ended(lambda: ended.append("ended"))
+    assert ended == []
+    left.end()
+    if abandoned:
+        assert ended == []
+        first.call.leftover.end()  # type: ignore[union-attr]
+    assert ended == ["ended"]
