@@ -117,6 +117,16 @@ class _Budget:
 _SCALARS: Final = frozenset({int, float, bool, types.NoneType})
 
 
+def has_fixed_size(kind: Any) -> bool:
+    """Tell whether all values of a type are small: numbers and the like, and models of nothing else."""
+    small = tuple(_SCALARS)  # where types that cannot be hashed can be looked for
+    if not isinstance(kind, type) or not issubclass(kind, BaseModel):
+        return kind in small
+    return kind.model_config.get("extra") != "allow" and all(
+        field.annotation in small for field in kind.model_fields.values()
+    )
+
+
 def _text_size(text: str, max_bytes: int) -> int:
     """Return the size of a text in JSON, or that of its beginning if that exceeds a limit."""
     if len(text) > max_bytes or (text.isascii() and text.isprintable()):

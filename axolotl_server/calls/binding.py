@@ -14,7 +14,7 @@ from axolotl_core.features.attributes import place_of
 from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import Call, Invoke, Layer, fold
-from axolotl_core.output import LONGEST_ESCAPE, bounded
+from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size
 from axolotl_core.protocol.wire import encode, json_text, json_writer
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import explain_type_error
@@ -230,9 +230,12 @@ def _uncompiled(kind: Kind, name: str, feature: IFeature, error: Exception) -> C
 def _within(max_bytes: int, encode: EncodeOutput, feature: IFeature) -> EncodeOutput:
     """Refuse outputs that are too large, most of them before they are encoded."""
     is_small = max_bytes // LONGEST_ESCAPE
+    declared = getattr(feature, "output_model", None)
+    fixed = declared if has_fixed_size(declared) else None
 
     def encode_within(output: Any, request: Request) -> bytes:
-        if type(output) is not str or len(output) > is_small:
+        kind = type(output)
+        if kind is not fixed and (kind is not str or len(output) > is_small):
             output = bounded(output, max_bytes)
         try:
             result = encode(output, request)

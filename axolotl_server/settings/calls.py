@@ -154,11 +154,6 @@ class TaskSettings(Section):
     """How many stored tasks one process runs at once."""
     lease_seconds: PositiveFloat = 30.0
     """How long a worker may be silent before it is presumed dead and others take over its tasks."""
-    hold_seconds: PositiveFloat = 60.0
-    """How long a stored task keeps its slot while it waits for an answer. After that, it runs again when the answer
-    arrives."""
-    max_runs: PositiveInt = 5
-    """How many workers may be lost while they run a stored task before it fails."""
     maximum: PositiveInt = 1000
     """How many tasks may be open at once."""
     maximum_per_principal: PositiveInt | None = 100

@@ -32,7 +32,8 @@ _OLD_NAMES: Final = {
         protocol.state_ttl_seconds quotas.max_entries quotas.store_retry_seconds
         quotas.store_timeout_seconds redis.connections sessions.max_events sessions.retry_seconds
         sessions.store_timeout_seconds stdio.drain_seconds stdio.end_with_parent
-        subscriptions.maximum_per_request subscriptions.maximum_resources telemetry.flush_seconds
+        subscriptions.maximum_per_request subscriptions.maximum_resources tasks.hold_seconds tasks.max_runs
+        telemetry.flush_seconds
     """,
     "use audit.jsonl_path": "audit.sqlite_path",
     "use auth.jwks": "auth.jwks_file auth.jwks_url",

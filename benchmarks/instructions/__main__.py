@@ -21,6 +21,8 @@ RECORD: Final = Path(__file__).with_name("recorded.json")
 _TIMEOUT_SECONDS: Final = 600
 _TOTAL: Final = re.compile(r"^(?:totals|summary): (\d+)", re.MULTILINE)
 _ADVICE: Final = "Record them without your change, with python -m benchmarks.instructions --record, and compare then."
+_LEAST: Final = 10_000
+"""More than in the dumps of others who call `functools.reduce`, at imports and at the end."""
 _REFERENCES: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
@@ -32,7 +34,8 @@ def count_calls(directory: Path) -> dict[str, int]:
     module = ("-m", "benchmarks.instructions.counted_calls")
     _valgrind(("--tool=callgrind", *counting, f"--callgrind-out-file={output}"), module, b"")
     dumps = sorted(directory.glob("calls.*"), key=lambda dump: int(dump.suffix[1:]))
-    return dict(zip(SCENARIOS, map(_count_of_dump, dumps[-len(SCENARIOS) :]), strict=True))  # imports reduce, too
+    counts = [count for count in map(_count_of_dump, dumps) if count > _LEAST]
+    return dict(zip(SCENARIOS, counts, strict=True))
 
 
 def _count_of_dump(dump: Path) -> int:

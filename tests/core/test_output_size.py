@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
 from axolotl_core.errors import ResultTooLarge
-from axolotl_core.output import bounded
+from axolotl_core.output import bounded, has_fixed_size
 
 
 class Open(BaseModel):
@@ -17,6 +17,19 @@ class Open(BaseModel):
 
 class Items(BaseModel):
     items: Iterable[int]
+
+
+class Sum(BaseModel):
+    total: Annotated[int, "unchanged"]
+    share: float = 0.0
+
+
+class Named(Sum):
+    name: str
+
+
+class Whole(BaseModel):
+    part: Sum
 
 
 @pytest.mark.parametrize(
@@ -41,3 +54,15 @@ def test_iterators_become_lists_where_they_are() -> None:
     assert bounded([[iter([1, 2])], {"a": iter([3])}], 1000) == [[[1, 2]], {"a": [3]}]
     found = bounded(Items.model_construct(items=iter([1, 2])), 1000)
     assert list(found.items) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, type(None), Sum])
+def test_small_values_need_not_be_measured(kind: Any) -> None:
+    """Numbers, and models of numbers, are small whatever their value is."""
+    assert has_fixed_size(kind)
+
+
+@pytest.mark.parametrize("kind", [None, str, list[int], int | None, Annotated[int, []], Open, Items, Named, Whole])
+def test_other_values_are_measured(kind: Any) -> None:
+    """Values that may be large are measured, also in fields nobody declared."""
+    assert not has_fixed_size(kind)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from axolotl_server.audit.decisions import DecisionLog
 
 _MAX_SHOWN: Final = 100
-_MAX_POSITIONS: Final = 2 * _MAX_SHOWN
-"""How many positions are searched for them, because some tasks were deleted."""
 _MAX_MESSAGE: Final = 200
 
 
@@ -29,16 +27,14 @@ class TaskList:
         """List the tasks of an engine, and record cancellations if there is an audit log."""
         self._engine = engine
         self._decisions = decisions
-        self._highest = 0
-        """The number of the latest known task."""
 
     async def describe(self, query: Mapping[str, str], operator: Principal) -> dict[str, Any]:
         """Describe the latest tasks, the latest first; refuse with 503 if the store cannot be reached."""
         try:
-            records = await self._latest()
+            records = await self._engine.latest(_MAX_SHOWN)
         except TasksUnavailable as error:
             raise _unavailable(error) from None
-        return {"tasks": [_described(record) for record in reversed(records)], "durable": self._engine.durable}
+        return {"tasks": [_described(record) for record in records], "durable": self._engine.durable}
 
     async def cancel(self, query: Mapping[str, str], operator: Principal) -> dict[str, Any]:
         """Cancel the task with a number and a digest; refuse with 404 if there is none."""
@@ -58,28 +54,6 @@ class TaskList:
         if self._decisions is not None and record.open and cancelled.status == "cancelled":
             self._decisions.decided(cancellation(cancelled, CancelReason.OPERATOR), operator)
         return cancelled
-
-    async def _latest(self) -> list[TaskRecord]:
-        found = await self._before_highest()
-        if not found and self._highest:  # the store was emptied and counts from one again
-            self._highest = 0
-            found = await self._before_highest()
-        return found
-
-    async def _before_highest(self) -> list[TaskRecord]:
-        """List the tasks at the last positions, whose number is found by doubling, because engines list the oldest."""
-        low, step = max(0, self._highest - 1), 1
-        while await self._is_after(low + step):
-            low, step = low + step, 2 * step
-        high = low + step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if await self._is_after(middle) else (low, middle)
-        self._highest = high
-        return list(await self._engine.of(None, max(0, high - _MAX_POSITIONS), _MAX_POSITIONS))[-_MAX_SHOWN:]
-
-    async def _is_after(self, number: int) -> bool:
-        return bool(await self._engine.of(None, number, 1))
 
 
 def _described(record: TaskRecord) -> dict[str, Any]:

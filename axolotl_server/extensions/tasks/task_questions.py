@@ -64,7 +64,8 @@ class AskingInTask(IAsking):
     ) -> AnswerT:
         """Ask under a key that is unique within the run, or use the answer that an earlier run has got."""
         check_capability(request, question)
-        self._check_open()
+        if not self._run.record.open:  # abandoned code may still try to ask
+            raise Declined("cancel", "The task has ended, so its caller cannot answer")
         assert isinstance(call, Call)
         key = next(name for name in _names(question, key) if name not in self._used)
         self._used.add(key)
@@ -109,11 +110,6 @@ class AskingInTask(IAsking):
             self.parked = True
             raise InputRequired
         return _decode_answer(answer)
-
-    def _check_open(self) -> None:
-        """Raise Declined if the task has ended: abandoned code may still try to ask."""
-        if not self._run.record.open:
-            raise Declined("cancel", "The task has ended, so its caller cannot answer")
 
 
 def checked_answers(

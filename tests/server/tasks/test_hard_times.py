@@ -46,10 +46,17 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield place
 
 
+PARKING_SOON = (
+    "from axolotl_server.extensions.tasks import extension; extension.HOLD_SECONDS = 0.05; "
+    "from axolotl_cli.__main__ import main; main()"
+)
+
+
 class Workers:
     """Processes that run the tasks of a store."""
 
-    def __init__(self, url: str, **settings: Any) -> None:
+    def __init__(self, url: str, *, park_soon: bool, **settings: Any) -> None:
+        self._start = ("-c", PARKING_SOON) if park_soon else ("-m", "axolotl_cli")
         self._environment = {
             **os.environ,
             "AXOLOTL_TASKS__URL": url,
@@ -62,7 +69,7 @@ class Workers:
 
     async def start(self) -> asyncio.subprocess.Process:
         """Start a worker, and wait until it takes tasks."""
-        command = [sys.executable, "-m", "axolotl_cli", "worker", "tests/support/containers/note_tools.py:Container"]
+        command = [sys.executable, *self._start, "worker", "tests/support/containers/note_tools.py:Container"]
         process = await asyncio.create_subprocess_exec(
             *command, cwd=ROOT, env=self._environment, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
         )
@@ -92,9 +99,9 @@ class Workers:
 
 
 @asynccontextmanager
-async def workers(url: str, number: int, **settings: Any) -> AsyncIterator[Workers]:
+async def workers(url: str, number: int, *, park_soon: bool = False, **settings: Any) -> AsyncIterator[Workers]:
     """Start workers, and kill those that are left at the end."""
-    group = Workers(url, **settings)
+    group = Workers(url, park_soon=park_soon, **settings)
     try:
         await asyncio.gather(*(group.start() for _ in range(number)))
         yield group
@@ -231,7 +238,7 @@ async def test_parked_questions_survive_all_workers(url: str, tmp_path: Path) ->
     """Questions stay open when all workers die; answered later, each task continues once and repeats no step."""
     notes = tmp_path / "notes"
     async with client(url) as peer:
-        async with workers(url, 1, hold_seconds=0.05) as group:
+        async with workers(url, 1, park_soon=True) as group:
             ids = await start(peer, "wait", QUESTIONS, path=str(notes))
             for task_id in ids:
                 await peer.until(task_id, "input_required")

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from axolotl_core import Context, Principal, tool
 from axolotl_core.task_engine import TaskChange, TasksUnavailable
 from axolotl_server import ServerHost
-from axolotl_server.extensions.tasks import task_service
+from axolotl_server.extensions.tasks import extension, task_service
 from axolotl_server.extensions.tasks.engines.postgres_tasks import PostgresTasks
 from axolotl_server.extensions.tasks.engines.sqlite_tasks import SqliteTasks
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
@@ -81,6 +81,12 @@ async def replica(url: str, *tools: Any, works: bool = True, **settings: Any) ->
     async with ServerHost(container_of(*(tools or (order, reveal, halve))), flags=flags) as host:
         await serve_tasks(host, works=works)
         yield host
+
+
+@pytest.fixture
+def parks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks keep their slots only for a moment while they wait for an answer."""
+    monkeypatch.setattr(extension, "HOLD_SECONDS", 0.05)
 
 
 @pytest.fixture(params=DESIGNS.values(), ids=list(DESIGNS))
@@ -191,6 +197,7 @@ async def test_arguments_are_checked_first(url: str) -> None:
         assert await service_of(server).engine.of(None, 0, 10) == ()
 
 
+@pytest.mark.usefixtures("parks_soon")
 async def test_a_parked_task_frees_its_slot(url: str) -> None:
     """A task that waits long is parked, and runs again from the start with its answers."""
     runs: list[str] = []
@@ -205,7 +212,7 @@ async def test_a_parked_task_frees_its_slot(url: str) -> None:
 
     async with (
         replica(url, pick, works=False) as server,
-        replica(url, pick, hold_seconds=0.05, concurrency=1) as worker,
+        replica(url, pick, concurrency=1) as worker,
     ):
         peer = await DirectedPeer.connect(server, ADA)
         first, second = (await peer.start("pick"))["taskId"], (await peer.start("pick"))["taskId"]
@@ -219,9 +226,10 @@ async def test_a_parked_task_frees_its_slot(url: str) -> None:
         assert len(runs) >= 3
 
 
+@pytest.mark.usefixtures("parks_soon")
 async def test_a_parked_task_is_answered_by_a_response(url: str) -> None:
     """The question of a parked task stays open for clients that answer it with a response."""
-    async with replica(url, works=False) as server, replica(url, hold_seconds=0.05) as worker:
+    async with replica(url, works=False) as server, replica(url) as worker:
         peer = await RequestingPeer.connect(server, ADA)
         task_id = (await peer.start("order"))["taskId"]
         question = await peer.hear("elicitation/create")
@@ -291,6 +299,7 @@ async def test_tasks_for_which_there_is_no_room(url: str) -> None:
             assert [text_of(await peer.outcome(task["taskId"])) for task in tasks] == ["done"] * 6
 
 
+@pytest.mark.usefixtures("parks_soon")
 async def test_a_parked_run_that_ends_late(url: str) -> None:
     """Code that tidies up after it was parked does not disturb the next run, which can still be stopped."""
     parked, tidied, again, stopped = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -310,7 +319,7 @@ async def test_a_parked_run_that_ends_late(url: str) -> None:
                 await tidied.wait()
         raise AssertionError
 
-    async with replica(url, job, hold_seconds=0.01) as server:
+    async with replica(url, job) as server:
         peer = await DirectedPeer.connect(server, ADA)
         task_id = (await peer.start("job"))["taskId"]
         await parked.wait()

@@ -11,7 +11,7 @@ import pytest
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome, TaskQuestion, TasksUnavailable, UnknownCall
-from axolotl_server.extensions.tasks.engines import sqlite_writer
+from axolotl_server.extensions.tasks.engines import sqlite_writer, stored_engine
 from axolotl_server.extensions.tasks.engines.assembly import make_database
 from axolotl_server.extensions.tasks.engines.postgres_worker import PostgresStatements, TakenJob
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
@@ -168,19 +168,20 @@ async def test_a_task_that_must_not_restart_fails(url: str) -> None:
             assert new.most == 0
 
 
-async def test_a_task_that_kills_its_workers_fails(url: str) -> None:
+async def test_a_task_that_kills_its_workers_fails(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After too many lost workers a task is not tried again."""
+    monkeypatch.setattr(stored_engine, "MAX_LOSSES", 2)
     gates = [Gate() for _ in range(3)]
-    async with opened("", gates[0], place=url, max_runs=2, **LONG_LEASE) as first:
+    async with opened("", gates[0], place=url, **LONG_LEASE) as first:
         task = await first.submit(task_of())
         await until(lambda: gates[0].running == 1)
         await first.end_work()
         await forget_workers(url)
-        async with opened("", gates[1], place=url, max_runs=2, **LONG_LEASE) as second:
+        async with opened("", gates[1], place=url, **LONG_LEASE) as second:
             await until(lambda: gates[1].running == 1)
             await second.end_work()
             await forget_workers(url)
-            async with opened("", gates[2], place=url, max_runs=2, **LONG_LEASE) as third:
+            async with opened("", gates[2], place=url, **LONG_LEASE) as third:
                 assert (await ended(third, task.id)).status == "failed"
                 assert gates[2].most == 0
 

@@ -38,6 +38,8 @@ from axolotl_server.settings.calls import TaskSettings
 _MAX_KNOWN: Final = 10_000
 _LOOK_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+MAX_LOSSES: Final = 5
+"""How many workers may be lost while they run a task before it fails."""
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
 
 ResultT = TypeVar("ResultT")
@@ -126,6 +128,9 @@ class StoredTaskEngine(ITaskEngine):
 
     async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
         return await self._database.execute(self._statements.owned(owner, after, count), writes=False)
+
+    async def latest(self, count: int) -> Sequence[TaskRecord]:
+        return await self._database.execute(self._statements.latest(count), writes=False)
 
     async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
         return await self._database.execute(self._statements.answer(task_id, owner, answers))
@@ -219,7 +224,7 @@ class StoredTaskEngine(ITaskEngine):
         assert runner is not None
         self._lost += started.lost
         task = started.task
-        fails = started.lost and (not runner.may_restart(task.tool) or task.losses >= self._settings.max_runs)
+        fails = started.lost and (not runner.may_restart(task.tool) or task.losses >= MAX_LOSSES)
         if started.lost:
             then = "fails" if fails else f"is taken over, as run {task.run}"
             _log.warning("task %s of tool %s %s: the worker that ran it is gone", task.id, task.tool, then)
