@@ -230,6 +230,10 @@ class ITaskEngine(ABC):
         """Return the tasks of an owner, or of all, after a position, oldest first. Raises TasksUnavailable."""
 
     @abstractmethod
+    async def latest(self, count: int) -> Sequence[TaskRecord]:
+        """Return the latest tasks of all owners, the latest first. Raises TasksUnavailable."""
+
+    @abstractmethod
     async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
         """Store the answers to open questions; others are ignored. Return the keys that were taken."""
 

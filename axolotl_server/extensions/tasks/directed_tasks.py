@@ -1,15 +1,15 @@
 """Tasks as an extension of the stateless revision: the server decides whether a call becomes a task."""
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Detached, MissingCapability, ToolError
 from axolotl_core.protocol.wire import encode
-from axolotl_core.task_engine import TASKS_EXTENSION, ITaskListener, TaskChange, TaskError, TaskRecord
+from axolotl_core.task_engine import TASKS_EXTENSION, ITaskListener, TaskChange, TaskRecord
 from axolotl_server.extensions.tasks.task_questions import checked_answers
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.tools import ToolMethods
@@ -20,10 +20,6 @@ from axolotl_server.protocol.subscriptions import Subscriptions
 
 TOPIC: Final = "taskIds"
 """The member of `subscriptions/listen` that names tasks."""
-
-
-class _TaskParams(msgspec.Struct, rename="camel"):
-    task_id: str
 
 
 class _UpdateParams(msgspec.Struct, rename="camel"):
@@ -61,19 +57,19 @@ class DirectedTasks(ITaskListener):
             described = self.detail(change.record)
             self._subscriptions.publish(TOPIC, change.record.id, "notifications/tasks", described)
 
-    def around(self, call_next: Method) -> Method:
-        """Return `tools/call` around the method that calls a tool in its request."""
-        return partial(self.call, call_next)
-
     async def call(self, call_next: Method, request: Request) -> bytes | None:
-        """Call a tool, as a task if the tool supports tasks and the client declared the extension.
+        """Call a tool in its request, or as a task if the tool supports tasks and the client declared the extension.
 
         A call that began by asking in rounds continues in rounds.
         """
         target = self._tools.target_of(request)
         support = "forbidden" if target.binding is None else target.binding.spec.tool.task_support
-        if support == "detached":
-            return await self._call_detachable(call_next, request)
+        if support == "detached":  # it becomes a task where its code says so
+            request.detachable = request.extension(TASKS_EXTENSION) is not None
+            try:
+                return await call_next(request)
+            except Detached:
+                return await self._begin(request, is_admitted=True)
         if support == "forbidden" or (support == "optional" and request.head.params.request_state is not UNSET):
             return await call_next(request)
         if request.extension(TASKS_EXTENSION) is not None:
@@ -82,14 +78,6 @@ class DirectedTasks(ITaskListener):
         if support == "required":
             raise _missing_extension()
         return await call_next(request)
-
-    async def _call_detachable(self, call_next: Method, request: Request) -> bytes | None:
-        """Call a tool that becomes a task where its code says so, if the client declared the extension."""
-        request.detachable = request.extension(TASKS_EXTENSION) is not None
-        try:
-            return await call_next(request)
-        except Detached:
-            return await self._begin(request, is_admitted=True)
 
     async def get(self, request: Request) -> bytes:
         """Return the state of a task, with its questions or its result."""
@@ -109,7 +97,8 @@ class DirectedTasks(ITaskListener):
         """Cancel a task; one that has ended does not change."""
         record = await self._find(request)
         with self._service.reachable():
-            await self._service.cancel(request, record)
+            exchange = request.exchange
+            await self._service.cancel(record, CancelReason.CLIENT, exchange.principal, exchange.client_address)
         return _acknowledgement(request.era)
 
     async def own_tasks(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
@@ -134,7 +123,10 @@ class DirectedTasks(ITaskListener):
         if outcome is not None and outcome.result is not None:
             described["result"] = Raw(outcome.result)
         if outcome is not None and outcome.error is not None:
-            described["error"] = _describe_error(outcome.error)
+            error = outcome.error
+            described["error"] = {"code": error.code, "message": error.message}
+            if error.data is not None:
+                described["error"]["data"] = error.data
         return described
 
     async def _begin(self, request: Request, *, is_admitted: bool = False) -> bytes:
@@ -148,13 +140,7 @@ class DirectedTasks(ITaskListener):
     async def _find(self, request: Request) -> TaskRecord:
         if request.extension(TASKS_EXTENSION) is None:
             raise _missing_extension()
-        task_id = read_params(request.data, _TaskParams).task_id
-        return await self._service.find(task_id, request, "directed")
-
-
-def _describe_error(error: TaskError) -> dict[str, Any]:
-    described: dict[str, Any] = {"code": error.code, "message": error.message}
-    return described if error.data is None else {**described, "data": error.data}
+        return await self._service.find(request, "directed")
 
 
 def _acknowledgement(era: IEra) -> bytes:

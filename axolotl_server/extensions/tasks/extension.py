@@ -14,7 +14,7 @@ from axolotl_server.extensions.tasks.directed_tasks import TOPIC, DirectedTasks
 from axolotl_server.extensions.tasks.engines.assembly import make_engine
 from axolotl_server.extensions.tasks.requested_tasks import RequestedTasks
 from axolotl_server.extensions.tasks.task_layers import TaskLayers, run_layers
-from axolotl_server.extensions.tasks.task_runner import task_of, waiting_run
+from axolotl_server.extensions.tasks.task_runner import TaskRunner, task_of, waiting_run
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.protocol.eras.era import Method, Row
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly
     from axolotl_server.observation.observation import Observation
 
+HOLD_SECONDS: Final = 60.0
+"""How long a stored task keeps its slot while it waits for an answer; after that, it runs again with the answer."""
 _REQUESTED: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 """The capability of the revision that has tasks without an extension."""
 
@@ -51,18 +53,18 @@ class Tasks(Extension):
         engine = make_engine(settings) if self.given is None else self.given
         waiting = partial(waiting_run, server.deadlines) if engine.durable else None
         layers, set_names = run_layers(server.layers, task_of, waiting), server.roles.set_names
-        return TaskService(
-            engine,
-            settings.tasks,
+        runner = TaskRunner(
             server.tool_methods,
+            server.tools,
+            TaskLayers(server.layers, Binder(settings, layers, server.runners, set_names)),
+            server.inflight,
             era_of=lambda revision: server.eras.named(revision),  # noqa: PLW0108 - the eras are made later
             deadlines=server.deadlines,
             ask_timeout_seconds=settings.limits.ask_timeout_seconds,
-            catalogue=server.tools,
-            inflight=server.inflight,
-            task_layers=TaskLayers(server.layers, Binder(settings, layers, server.runners, set_names)),
-            decisions=None if server.audit is None else server.audit.decisions,
+            hold_seconds=HOLD_SECONDS if engine.durable else None,
         )
+        decisions = None if server.audit is None else server.audit.decisions
+        return TaskService(engine, runner, settings.tasks, decisions)
 
     @cached_property
     def _requested(self) -> RequestedTasks:
@@ -79,8 +81,8 @@ class Tasks(Extension):
         if name != "tools/call":
             return method
         if revision.tasks:
-            return self._requested.around(method)
-        return self._directed.around(method) if revision.stateless else method
+            return partial(self._requested.call, method)
+        return partial(self._directed.call, method) if revision.stateless else method
 
     def topics(self) -> Mapping[str, Topic]:
         return {TOPIC: Topic("tasks", self._directed.own_tasks)}
@@ -99,8 +101,7 @@ class Tasks(Extension):
     def panels(self) -> Iterable[Panel]:
         from axolotl_server.extensions.tasks.task_list import TaskList  # few servers have a console
 
-        decisions = None if self._server.audit is None else self._server.audit.decisions
-        shown = TaskList(self.service.engine, decisions)
+        shown = TaskList(self.service)
         yield Panel("tasks", shown.describe, {"cancel": shown.cancel})
 
     def worker_warnings(self) -> Iterable[str]:
@@ -121,4 +122,5 @@ class Tasks(Extension):
             self.service.pause()
 
     async def stop(self) -> None:
+        self._requested.silence()
         await self.service.close()

@@ -15,15 +15,15 @@ from axolotl_core.errors import (
     InvalidArguments,
     InvalidParams,
     MethodNotFound,
+    ProtocolError,
     ToolError,
 )
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
-from axolotl_core.task_engine import ITaskListener, TaskChange, TaskRecord
+from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server.extensions.tasks.task_followers import TaskFollower, Waiter, mark_related
-from axolotl_server.extensions.tasks.task_runner import StoredError
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.catalogue import PAGE_SIZE
 from axolotl_server.features.tools import ToolMethods
@@ -43,8 +43,12 @@ class _CallParams(msgspec.Struct):
     task: _TaskRequest | UnsetType = UNSET
 
 
-class _TaskParams(msgspec.Struct, rename="camel"):
-    task_id: str
+class StoredError(ProtocolError):
+    """The error that a task ended with, with the code that it had."""
+
+    def __init__(self, error: TaskError) -> None:
+        super().__init__(error.message, data=error.data)
+        self.code = error.code  # type: ignore[misc]  # other errors have the code of their class
 
 
 class RequestedTasks(ITaskListener):
@@ -56,7 +60,6 @@ class RequestedTasks(ITaskListener):
         self._followers: dict[str, TaskFollower] = {}
         """The followers of open tasks, by the ID of the task."""
         service.listeners.append(self)
-        service.on_close.append(self.silence)
 
     @property
     def rows(self) -> Iterable[Row]:
@@ -69,12 +72,8 @@ class RequestedTasks(ITaskListener):
             Row("tasks/cancel", has_tasks, None, self.cancel),
         )
 
-    def around(self, call_next: Method) -> Method:
-        """Return `tools/call` around the method that calls a tool in its request."""
-        return partial(self.call, call_next)
-
     async def call(self, call_next: Method, request: Request) -> bytes | None:
-        """Call a tool, as a task if the client asks for one and the tool supports tasks."""
+        """Call a tool in its request, or as a task if the client asks for one and the tool supports tasks."""
         if request.head.params.name is UNSET:
             return await call_next(request)
         params = read_params(request.data, _CallParams)
@@ -114,7 +113,7 @@ class RequestedTasks(ITaskListener):
 
     async def get(self, request: Request) -> bytes:
         """Return the state of a task."""
-        record = await self._find(request)
+        record = await self._service.find(request, "requested")
         follower = self._followers.get(record.id)
         if follower is not None:
             follower.ask_again()
@@ -122,13 +121,15 @@ class RequestedTasks(ITaskListener):
 
     async def result(self, request: Request) -> bytes | None:
         """Wait for the end of a task and return the result of its call; None if the client stops waiting."""
-        record = await self._find(request)
+        record = await self._service.find(request, "requested")
         if record.open:
             follower = self._follow(record, request)
             reason = await self._wait(follower, request)
             record = follower.record
             if record.open:
-                return _end_waiting(reason, request)
+                if reason is CancelReason.SHUTDOWN:
+                    raise InternalError("The server is shutting down", data={"reason": reason})
+                return reply_to_nobody(request, reason)
         outcome = record.outcome
         if outcome is not None and outcome.error is not None:
             raise StoredError(outcome.error)
@@ -140,23 +141,25 @@ class RequestedTasks(ITaskListener):
         """List the tasks of the caller; a page has fewer than usual if the caller may not use the tools of some."""
         cursor = read_params(request.data, ListParams).cursor
         after = 0 if cursor is None else decode_cursor("tasks", cursor)
-        size = PAGE_SIZE
         with self._service.reachable():
-            records = await self._service.engine.of(self._service.owner(request, "requested"), after, size + 1)
-        visible = await self._service.visible(records[:size], request)
+            records = await self._service.engine.of(self._service.owner(request, "requested"), after, PAGE_SIZE + 1)
+        visible = await self._service.visible(records[:PAGE_SIZE], request)
         result: dict[str, object] = {"tasks": [self._service.describe(record) for record in visible]}
-        if len(records) > size:
-            result["nextCursor"] = encode_cursor("tasks", records[size - 1].number)
+        if len(records) > PAGE_SIZE:
+            result["nextCursor"] = encode_cursor("tasks", records[PAGE_SIZE - 1].number)
         return encode(result)
 
     async def cancel(self, request: Request) -> bytes:
         """Cancel a task that has not ended."""
-        record = await self._find(request)
+        record = await self._service.find(request, "requested")
         if not record.open:
             raise InvalidParams(f"The task has already ended: it is {record.status}")
         with self._service.reachable():
-            cancelled = await self._service.cancel(request, record)
-        return encode(self._service.describe(cancelled or record))
+            exchange = request.exchange
+            record = await self._service.cancel(
+                record, CancelReason.CLIENT, exchange.principal, exchange.client_address
+            )
+        return encode(self._service.describe(record))
 
     async def _begin(self, request: Request, requested: _TaskRequest) -> bytes:
         seconds = None if requested.ttl is None else requested.ttl / 1000
@@ -202,10 +205,6 @@ class RequestedTasks(ITaskListener):
                 follower.detach(waiter)
         return reason
 
-    async def _find(self, request: Request) -> TaskRecord:
-        task_id = read_params(request.data, _TaskParams).task_id
-        return await self._service.find(task_id, request, "requested")
-
 
 class _RunningCall:
     """The call of a task, if it runs in this process."""
@@ -218,10 +217,3 @@ class _RunningCall:
 
     def stop(self, reason: CancelReason) -> None:
         self._runner.stop(self._task_id, reason)
-
-
-def _end_waiting(reason: CancelReason | None, request: Request) -> bytes | None:
-    """End a request that no longer waits; an error tells those who still need a response."""
-    if reason is CancelReason.SHUTDOWN:
-        raise InternalError("The server is shutting down", data={"reason": reason})
-    return reply_to_nobody(request, reason)

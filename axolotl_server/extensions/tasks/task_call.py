@@ -1,8 +1,7 @@
 """The call of a task, in the form in which it is stored until a worker runs it."""
 
-from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -68,12 +67,15 @@ class TaskCall(msgspec.Struct, frozen=True):
         """Describe a request; `stored` if another process may run it."""
         exchange, connection = request.exchange, request.connection
         known = None if request.era.revision.stateless else connection
+        headers = exchange.headers
+        if headers is not None:
+            headers = {name: bytes(headers[name]) for name in _TRACE_HEADERS if name in headers}
         return cls(
             design,
             request.data,
             request.era.revision.name,
             exchange.principal if stored else None,
-            _trace_headers(exchange.headers),
+            headers,
             exchange.share,
             exchange.client_address,
             None if known is None else known.client_data,
@@ -123,10 +125,3 @@ def owner_of(design: Design, principal: Principal, connection: Connection | None
 def share_digest(share: Share | None) -> bytes | None:
     """Identify whom a task counts for."""
     return None if share is None else sha256(msgspec.msgpack.encode(share)).digest()
-
-
-def _trace_headers(headers: Mapping[bytes, bytes] | None) -> dict[bytes, bytes] | None:
-    if headers is None:
-        return None
-    found: dict[bytes, Any] = {name: headers.get(name) for name in _TRACE_HEADERS}
-    return {name: bytes(value) for name, value in found.items() if value is not None}

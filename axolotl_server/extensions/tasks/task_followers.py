@@ -144,12 +144,17 @@ class TaskFollower:
     def change(self, change: TaskChange) -> None:
         """Carry a change of the task to its client."""
         self.record = change.record
-        for message in change.messages:
-            self._send_message(message)
+        for message in map(_read_notification, change.messages):
+            self._notify(message.method, message.params)
         if change.is_status and not self.silent:
             status = notification("notifications/tasks/status", self._describe(change.record))
             self._connection.send_to(self._audience, status)
-        self._carry_questions(change.record.questions)
+        questions = change.record.questions
+        for key in [key for key in self._questions if key not in questions]:
+            self._withdraw(self._questions.pop(key))
+        for key, question in questions.items():
+            if key not in self._questions and key not in self._answering:
+                self._ask(key, question)
         if not change.record.open and not self.ended.done():
             self.ended.set_result(None)
 
@@ -172,21 +177,9 @@ class TaskFollower:
         waiter.stop(CancelReason.CLIENT)
 
     @property
-    def waited_for(self) -> bool:
-        """Whether a request waits for the result."""
-        return bool(self._waiters)
-
-    @property
     def hears(self) -> bool:
         """Whether a message can reach the client from this process."""
-        return self.waited_for or self._connection.reaches_client
-
-    def _carry_questions(self, questions: Mapping[str, TaskQuestion]) -> None:
-        for key in [key for key in self._questions if key not in questions]:
-            self._withdraw(self._questions.pop(key))
-        for key, question in questions.items():
-            if key not in self._questions and key not in self._answering:
-                self._ask(key, question)
+        return bool(self._waiters) or self._connection.reaches_client
 
     def _ask(self, key: str, question: TaskQuestion) -> None:
         connection = self._connection
@@ -240,27 +233,17 @@ class TaskFollower:
         if answered is None or answered.done():
             return
         answered.cancel()
+        if question.carrier is not None or not self._over_http:
+            self._notify("notifications/cancelled", {"requestId": Raw(encode(question.number))}, question.carrier)
+
+    def _notify(self, method: str, params: Mapping[str, Raw], carrier: ICarrier | None = None) -> None:
+        """Send a notification, if possible on a carrier."""
         if self.silent:
             return
-        params = {"requestId": Raw(encode(question.number))}
-        message = notification("notifications/cancelled", mark_related(params, self.record.id))
+        message = notification(method, mark_related(params, self.record.id))
         if not self._over_http:
-            connection.send(message)
-        elif question.carrier is not None and not question.carrier.send(message):
-            self._send(message)
-
-    def _send_message(self, message: bytes) -> None:
-        if self.silent:
-            return
-        parsed = _read_notification(message)
-        message = notification(parsed.method, mark_related(parsed.params, self.record.id))
-        if self._over_http:
-            self._send(message)
-        else:
             self._connection.send(message)
-
-    def _send(self, message: bytes) -> None:
-        if self._send_to_waiter(message) is None:
+        elif (carrier is None or not carrier.send(message)) and self._send_to_waiter(message) is None:
             self._connection.send_to(self._audience, message)
 
     def _send_to_connected(self, message: bytes) -> ICarrier | None:

@@ -64,7 +64,8 @@ class AskingInTask(IAsking):
     ) -> AnswerT:
         """Ask under a key that is unique within the run, or use the answer that an earlier run has got."""
         check_capability(request, question)
-        self._check_open()
+        if not self._run.record.open:  # abandoned code may still try to ask
+            raise Declined("cancel", "The task has ended, so its caller cannot answer")
         assert isinstance(call, Call)
         key = next(name for name in _names(question, key) if name not in self._used)
         self._used.add(key)
@@ -110,11 +111,6 @@ class AskingInTask(IAsking):
             raise InputRequired
         return _decode_answer(answer)
 
-    def _check_open(self) -> None:
-        """Raise Declined if the task has ended: abandoned code may still try to ask."""
-        if not self._run.record.open:
-            raise Declined("cancel", "The task has ended, so its caller cannot answer")
-
 
 def checked_answers(
     task_id: str, questions: Mapping[str, TaskQuestion], responses: Mapping[str, Raw], checks: Checks
@@ -126,7 +122,7 @@ def checked_answers(
     """
     taken = {key: raw for key, raw in responses.items() if key in questions}
     for key, raw in taken.items():
-        generic = read_url if questions[key].method == "elicitation/create" else _anything
+        generic = read_url if questions[key].method == "elicitation/create" else lambda response: None
         _check(key, raw, checks.get((task_id, key), generic))
     return {key: TaskAnswer(questions[key].digest, raw).encode() for key, raw in taken.items()}
 
@@ -142,10 +138,6 @@ def _check(key: str, raw: Raw, read: Callable[[Any], object]) -> None:
         raise _invalid(key, error) from None
     except Exception:
         return  # the code that asked reads it again and gets the same error
-
-
-def _anything(response: Any) -> None:
-    """Accept an answer that only the code that asked can check."""
 
 
 def response_in(encoded: bytes) -> Any:

@@ -207,7 +207,7 @@ class TaskRunner(ITaskRunner):
             await asyncio.sleep(_BUSY_SECONDS)
             await run.release()
             return
-        origin = _origin_of(run, call)
+        origin: TaskOrigin | None = run.origin if call.principal is None else TaskOrigin(call.principal, None)
         if origin is None:
             _log.error("task %s of tool %s does not run: nothing says who called it", run.record.id, run.record.tool)
             await run.end(_failure(InternalError("The caller of the task is unknown"), self.era_of(call.revision)))
@@ -277,7 +277,11 @@ class TaskRunner(ITaskRunner):
 
     async def _outcome(self, design: Design, request: Request) -> Outcome:
         try:
-            result = await self._run_tool(request)
+            target = self.tool_methods.locate(request)
+            if target.binding is not None:  # the form of the arguments was checked when the call was submitted
+                target = RequestTarget(self.layers.bind(target.binding), b"{}" if target.raw == b"null" else target.raw)
+            request.target = target
+            result = await self.tool_methods.call(request)  # None if its caller has stopped it
         except ProtocolError as error:
             return _failure(error, request.era)
         except asyncio.CancelledError:
@@ -285,14 +289,6 @@ class TaskRunner(ITaskRunner):
         except Exception as error:
             return _failure(hide_internal(error, request.head.method), request.era)
         return _outcome(design, result, is_error=request.is_error)
-
-    async def _run_tool(self, request: Request) -> bytes | None:
-        """Make the call, whose form was checked when it was submitted; None if its caller has stopped it."""
-        target = self.tool_methods.locate(request)
-        if target.binding is not None:
-            target = RequestTarget(self.layers.bind(target.binding), b"{}" if target.raw == b"null" else target.raw)
-        request.target = target
-        return await self.tool_methods.call(request)
 
     def _request_of(self, run: ITaskRun, call: TaskCall, origin: TaskOrigin) -> Request:
         era = self.era_of(call.revision)
@@ -317,11 +313,6 @@ def may_restart(tool: AnyTool) -> bool:
     return bool(tool.annotations.read_only or tool.annotations.idempotent or tool.idempotency is not None)
 
 
-def _origin_of(run: ITaskRun, call: TaskCall) -> TaskOrigin | None:
-    """Return the caller: the one that was stored, or the one that has submitted the task in this process."""
-    return run.origin if call.principal is None else TaskOrigin(call.principal, None)
-
-
 def _stop_all(connections: list[_RunConnection], reason: CancelReason) -> None:
     for connection in connections:
         connection.stop(reason)
@@ -329,7 +320,7 @@ def _stop_all(connections: list[_RunConnection], reason: CancelReason) -> None:
 
 def _connection_of(call: TaskCall, era: IEra) -> Connection:
     """Make a connection with what is known about a client that is connected to another process."""
-    connection = Connection(_drop)
+    connection = Connection(lambda message: None)  # the client is not connected here
     connection.era, connection.client_data = era, call.client
     connection.capability_data, connection.log_level = call.capabilities, call.log_level
     return connection
@@ -363,15 +354,3 @@ def _failure(error: ProtocolError, era: IEra) -> Outcome:
         error = hide_internal(unwritable, "writing an error")
         data = error.data
     return Outcome("failed", error.message, error=TaskError(era.code_of(error), error.message, data))
-
-
-class StoredError(ProtocolError):
-    """The error that a task ended with, with the code that it had."""
-
-    def __init__(self, error: TaskError) -> None:
-        super().__init__(error.message, data=error.data)
-        self.code = error.code  # type: ignore[misc]  # other errors have the code of their class
-
-
-def _drop(message: bytes) -> None:
-    """Drop a message for a client that is not connected here."""

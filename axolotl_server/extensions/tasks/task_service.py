@@ -4,15 +4,18 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, Refused
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.task_engine import (
     ITaskEngine,
@@ -22,28 +25,26 @@ from axolotl_core.task_engine import (
     TaskRecord,
     TasksUnavailable,
 )
-from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.task_audit import about_task, cancellation
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, owner_of, share_digest
-from axolotl_server.extensions.tasks.task_layers import TaskLayers
 from axolotl_server.extensions.tasks.task_questions import response_in
 from axolotl_server.extensions.tasks.task_runner import TaskOrigin, TaskRunner
-from axolotl_server.features.tools import ToolCatalogue, ToolMethods
-from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.protocol.connection import Audience
-from axolotl_server.protocol.eras.era import IEra
+from axolotl_server.protocol.params import read_params
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.calls import TaskSettings
 
 if TYPE_CHECKING:
     from axolotl_server.audit.decisions import DecisionLog
 
-HOLD_SECONDS: Final = 60.0
-"""How long a stored task keeps its slot while it waits for an answer; after that, it runs again with the answer."""
 _RETRY_SECONDS: Final = 1.0
 
 _log: Final = logging.getLogger("axolotl")
+
+
+class _TaskParams(msgspec.Struct, rename="camel"):
+    task_id: str
 
 
 class TaskService(ITaskListener):
@@ -52,43 +53,19 @@ class TaskService(ITaskListener):
     def __init__(
         self,
         engine: ITaskEngine,
+        runner: TaskRunner,
         settings: TaskSettings,
-        tools: ToolMethods,
-        *,
-        era_of: Callable[[str], IEra],
-        deadlines: DeadlineTable,
-        ask_timeout_seconds: float,
-        catalogue: ToolCatalogue,
-        inflight: RunningCalls,
-        task_layers: TaskLayers,
         decisions: "DecisionLog | None" = None,
     ) -> None:
-        """Run tasks on an engine; `task_layers` replaces the layers around tools that run as tasks."""
         self.engine = engine
+        self.runner = runner
         self._settings = settings
-        self._catalogue = catalogue
-        self._layers = task_layers
+        self._catalogue = runner.catalogue
         self._decisions = decisions
         self._outages = OutageLog("The store of tasks", "tasks refused")
         self.listeners: list[ITaskListener] = []
-        self.on_close: list[Callable[[], object]] = []
-        self.runner = TaskRunner(
-            tools,
-            catalogue,
-            task_layers,
-            inflight,
-            era_of,
-            deadlines,
-            ask_timeout_seconds,
-            hold_seconds=HOLD_SECONDS if engine.durable else None,
-        )
         self._working: asyncio.Task[None] | None = None
         self._is_open = False
-
-    @property
-    def kept(self) -> int:
-        """The number of tasks, those that have ended included."""
-        return self.engine.kept
 
     def count_open(self) -> Mapping[tuple[str, str], int]:
         """Count open tasks by tool and status; tools that only other servers have count together, without a name."""
@@ -123,8 +100,6 @@ class TaskService(ITaskListener):
 
     async def close(self) -> None:
         """Stop the calls of tasks, and close the store."""
-        for callback in self.on_close:
-            callback()
         if self._working is not None:
             self._working.cancel()
             await asyncio.wait((self._working,))
@@ -151,7 +126,7 @@ class TaskService(ITaskListener):
         if not self.engine.durable:
             await self.start(works=True)  # nothing needs to be connected, so the first task starts it
         submit = partial(self._submit, request, design, ttl_seconds)
-        return await self._layers.admit(request, submit, is_admitted=is_admitted)
+        return await self.runner.layers.admit(request, submit, is_admitted=is_admitted)
 
     async def _submit(self, request: Request, design: Design, ttl_seconds: float | None, call: Call) -> TaskRecord:
         assert request.target is not None
@@ -166,18 +141,21 @@ class TaskService(ITaskListener):
             TaskCall.of(request, design, stored=stored, submitter=submitter, reference=reference).encode(),
             longest if ttl_seconds is None else min(ttl_seconds, longest),
             share_digest(request.exchange.share),
-            self._layers.key_of(binding, call),
+            self.runner.layers.key_of(binding, call),
             None if stored else TaskOrigin(request.exchange.principal, request.connection),
         )
         try:
             record = await self.engine.submit(task)
         except TasksUnavailable as error:
-            raise self._unavailable(error) from None
+            self._outages.failed(str(error))
+            message = "Tasks cannot be started at the moment; try again"
+            raise Refused(message, meta=own_meta(**self._retry)) from None
         self._outages.recovered()
         return record
 
-    async def find(self, task_id: str, request: Request, design: Design) -> TaskRecord:
-        """Find a task of a caller, or raise InvalidParams if there is none, or the caller may not use its tool."""
+    async def find(self, request: Request, design: Design) -> TaskRecord:
+        """Find the task that a request names; raise InvalidParams if its caller has none, or may not use its tool."""
+        task_id = read_params(request.data, _TaskParams).task_id
         with self.reachable():
             record = await self.engine.find(task_id, self.owner(request, design))
         if record is None or not await self.visible((record,), request):
@@ -200,13 +178,13 @@ class TaskService(ITaskListener):
             for key in sorted(taken):
                 decisions.answered(request, about_task(record), key, response_in(answers[key]))
 
-    async def cancel(self, request: Request, record: TaskRecord) -> TaskRecord | None:
-        """Cancel a task for its caller and record that, or raise TasksUnavailable."""
-        cancelled = await self.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
-        if self._decisions is not None and record.open and cancelled is not None and cancelled.status == "cancelled":
-            exchange = request.exchange
-            made = cancellation(cancelled, CancelReason.CLIENT)
-            self._decisions.decided(made, exchange.principal, exchange.client_address)
+    async def cancel(
+        self, record: TaskRecord, reason: CancelReason, principal: Principal, client_address: str | None = None
+    ) -> TaskRecord:
+        """Cancel a task for somebody, record that, and return the task, or raise TasksUnavailable."""
+        cancelled = await self.engine.cancel(record.id, record.owner, reason) or record
+        if self._decisions is not None and record.open and cancelled.status == "cancelled":
+            self._decisions.decided(cancellation(cancelled, reason), principal, client_address)
         return cancelled
 
     async def visible(self, records: Sequence[TaskRecord], request: Request) -> Sequence[TaskRecord]:
@@ -250,10 +228,6 @@ class TaskService(ITaskListener):
         }
         return description if record.message is None else {**description, "statusMessage": record.message}
 
-    def _unavailable(self, error: TasksUnavailable) -> Refused:
-        self._outages.failed(str(error))
-        return Refused("Tasks cannot be started at the moment; try again", meta=own_meta(**self._retry))
-
     @contextmanager
     def reachable(self) -> Iterator[None]:
         """Fail a request that cannot be answered without the store, if the block cannot reach it."""
@@ -265,7 +239,4 @@ class TaskService(ITaskListener):
 
     @cached_property
     def _retry(self) -> Mapping[str, Any]:
-        return {
-            "reason": "tasks_unavailable",
-            "retryAfterMs": round(self._settings.poll_interval_seconds * 1000),
-        }
+        return {"reason": "tasks_unavailable", "retryAfterMs": round(self._settings.poll_interval_seconds * 1000)}

@@ -63,7 +63,7 @@ def observe_tasks(service: "TaskService", observation: "Observation") -> None:
             waits.series((task.tool,)).record(max(0.0, time.time() - seconds - submitted))
 
     values.add_reader(_RUNS, runs.read)
-    values.add_number("axolotl.tasks", lambda: service.kept)
+    values.add_number("axolotl.tasks", lambda: engine.kept)
     values.add_number("axolotl.tasks.parked", lambda: engine.counts.parked)
     values.add_number("axolotl.tasks.unclaimed", lambda: engine.counts.unclaimed)
     values.add_number("axolotl.tasks.lost", lambda: engine.counts.lost)

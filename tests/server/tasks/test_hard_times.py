@@ -47,7 +47,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 PARKING_SOON = (
-    "from axolotl_server.extensions.tasks import task_service; task_service.HOLD_SECONDS = 0.05; "
+    "from axolotl_server.extensions.tasks import extension; extension.HOLD_SECONDS = 0.05; "
     "from axolotl_cli.__main__ import main; main()"
 )
 

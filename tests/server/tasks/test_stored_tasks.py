@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from axolotl_core import Context, Principal, tool
 from axolotl_core.task_engine import TaskChange, TasksUnavailable
 from axolotl_server import ServerHost
-from axolotl_server.extensions.tasks import task_service
+from axolotl_server.extensions.tasks import extension, task_service
 from axolotl_server.extensions.tasks.engines.postgres_tasks import PostgresTasks
 from axolotl_server.extensions.tasks.engines.sqlite_tasks import SqliteTasks
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
@@ -86,7 +86,7 @@ async def replica(url: str, *tools: Any, works: bool = True, **settings: Any) ->
 @pytest.fixture
 def parks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks keep their slots only for a moment while they wait for an answer."""
-    monkeypatch.setattr(task_service, "HOLD_SECONDS", 0.05)
+    monkeypatch.setattr(extension, "HOLD_SECONDS", 0.05)
 
 
 @pytest.fixture(params=DESIGNS.values(), ids=list(DESIGNS))

@@ -200,11 +200,12 @@ async def test_tasks_are_listed_by_age(kind: str) -> None:
     """Tasks are listed from the oldest on, and the list can continue after any of them."""
     async with opened(kind, hang) as engine:
         tasks = [await engine.submit(task_of()) for _ in range(4)]
-        await engine.submit(task_of(owner_of("directed", Principal("bob"), None)))
+        other = await engine.submit(task_of(owner_of("directed", Principal("bob"), None)))
         assert ids(await engine.of(MINE, 0, 10)) == ids(tasks)
         assert ids(await engine.of(MINE, 0, 2)) == ids(tasks[:2])
         assert ids(await engine.of(MINE, tasks[1].number, 10)) == ids(tasks[2:])
         assert len(await engine.of(None, 0, 10)) == 5
+        assert ids(await engine.latest(3)) == ids((other, tasks[3], tasks[2]))
 
 
 @pytest.mark.parametrize(

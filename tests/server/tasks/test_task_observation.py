@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from axolotl_core import Context, Principal, tool
 from axolotl_server import ServerHost
-from axolotl_server.extensions.tasks import task_service
+from axolotl_server.extensions.tasks import extension
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
 from axolotl_server.extensions.tasks.task_telemetry import TASK_METRICS
 from axolotl_server.health import Health
@@ -32,7 +32,7 @@ TASKS = {"lease_seconds": 1.0}
 @pytest.fixture(autouse=True)
 def parks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks keep their slots only for a moment while they wait for an answer."""
-    monkeypatch.setattr(task_service, "HOLD_SECONDS", 0.05)
+    monkeypatch.setattr(extension, "HOLD_SECONDS", 0.05)
 
 
 class Amount(BaseModel):

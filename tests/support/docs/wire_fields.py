@@ -26,7 +26,7 @@ _TRUSTED: Final = (
     "axolotl_server/sessions/",
     "axolotl_server/stores/",
     "axolotl_server/extensions/tasks/engines/",
-    "axolotl_server/extensions/tasks/task_",
+    *(f"axolotl_server/extensions/tasks/task_{name}.py" for name in ("call", "followers", "questions", "runner")),
 )
 """Code that decodes what servers wrote themselves: files, stored records, messages of other workers, sealed states,
 outputs of tools."""

@@ -90,6 +90,9 @@ class OpenEngine:
     async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
         return await self.engine.of(owner, after, count)
 
+    async def latest(self, count: int) -> Sequence[TaskRecord]:
+        return await self.engine.latest(count)
+
     async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
         return await self.engine.answer(task_id, owner, answers)
 

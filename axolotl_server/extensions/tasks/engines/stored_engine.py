@@ -129,6 +129,9 @@ class StoredTaskEngine(ITaskEngine):
     async def of(self, owner: bytes | None, after: int, count: int) -> Sequence[TaskRecord]:
         return await self._database.execute(self._statements.owned(owner, after, count), writes=False)
 
+    async def latest(self, count: int) -> Sequence[TaskRecord]:
+        return await self._database.execute(self._statements.latest(count), writes=False)
+
     async def answer(self, task_id: str, owner: bytes, answers: Mapping[str, bytes]) -> frozenset[str]:
         return await self._database.execute(self._statements.answer(task_id, owner, answers))
 

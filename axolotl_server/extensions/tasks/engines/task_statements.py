@@ -228,12 +228,19 @@ class TaskStatements:
 
     def owned(self, owner: bytes | None, after: int, count: int) -> Operation[tuple[TaskRecord, ...]]:
         """List tasks without their questions and outcomes."""
-        condition = f"number > $1 and expires_at > $2 and ({OPEN} or outcome is not null)" + (
-            "" if owner is None else " and owner = $3"
-        )
-        arguments = (after, time.time()) if owner is None else (after, time.time(), owner)
+        condition = "number > $2" if owner is None else "number > $2 and owner = $3"
+        arguments = (after,) if owner is None else (after, owner)
+        return (yield from self._list(f"{condition} order by number", count, *arguments))
+
+    def latest(self, count: int) -> Operation[tuple[TaskRecord, ...]]:
+        """List the latest tasks of all owners, the latest first."""
+        return (yield from self._list("true order by number desc", count))
+
+    def _list(self, where: str, count: int, *arguments: Any) -> Operation[tuple[TaskRecord, ...]]:
+        known = f"expires_at > $1 and ({OPEN} or outcome is not null)"
         rows = yield Execute(
-            f"select {COLUMNS} from {self.tasks} where {condition} order by number limit {int(count)}", arguments
+            f"select {COLUMNS} from {self.tasks} where {known} and {where} limit {int(count)}",
+            (time.time(), *arguments),
         )
         return tuple(self._listed(StoredTask(*row)) for row in rows)
 
