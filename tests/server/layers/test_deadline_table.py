@@ -1,12 +1,14 @@
 """The deadlines of calls, which share one timer."""
 
 import asyncio
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.layers.deadline import DeadlineTable
+from tests.support.servers.serving import until
 
 
 class Timed:
@@ -19,10 +21,10 @@ class Timed:
 
     @property
     def remaining_seconds(self) -> float | None:
-        return None if self.deadline is None else max(0.0, self.deadline - asyncio.get_running_loop().time())
+        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
 
     def stop(self, reason: CancelReason) -> None:
-        assert reason is CancelReason.TIMEOUT
+        assert (reason, self.remaining_seconds) == (CancelReason.TIMEOUT, 0.0)
         self._stopped.append(self)
         if self._error is not None:
             raise self._error
@@ -35,23 +37,20 @@ async def test_calls_are_stopped_when_they_are_due() -> None:
     for call, seconds in ((slow, 0.2), (ended, 0.01), (fast, 0.05)):
         table.start(call, seconds)  # type: ignore[arg-type]
     table.end(ended)  # type: ignore[arg-type]
-    await asyncio.sleep(0.1)
-    assert stopped == [fast]
-    await asyncio.sleep(0.2)
+    await until(lambda: len(stopped) == 2)
     assert stopped == [fast, slow]
 
 
 async def test_a_deadline_that_was_moved() -> None:
     """A call whose deadline was moved is stopped at the later time."""
     table, stopped = DeadlineTable(), list[Any]()
-    moved = Timed(stopped)
-    table.start(moved, 0.05)  # type: ignore[arg-type]
+    moved, other = Timed(stopped), Timed(stopped)
+    table.start(moved, 0.01)  # type: ignore[arg-type]
+    table.start(other, 0.05)  # type: ignore[arg-type]
     assert moved.deadline is not None
     moved.deadline += 0.15
-    await asyncio.sleep(0.1)
-    assert stopped == []
-    await asyncio.sleep(0.2)
-    assert stopped == [moved]
+    await until(lambda: len(stopped) == 2)
+    assert stopped == [other, moved]
 
 
 @pytest.mark.parametrize("later_seconds", [0.01, 0.05])
@@ -62,17 +61,15 @@ async def test_a_call_that_cannot_be_stopped(later_seconds: float) -> None:
     failure = RuntimeError("it cannot be stopped")
     for call, seconds in ((Timed(stopped, failure), 0.01), (Timed(stopped), later_seconds)):
         table.start(call, seconds)  # type: ignore[arg-type]
-    await asyncio.sleep(0.2)
-    assert (len(stopped), errors) == (2, [failure])
+    await until(lambda: len(stopped) == 2)
+    assert errors == [failure]
 
 
 async def test_a_call_after_all_others_have_ended() -> None:
-    """The timer of calls that have ended does not delay those that come later."""
+    """The deadline of a call that has ended does not delay those that come later."""
     table, stopped = DeadlineTable(), list[Any]()
     first, second = Timed(stopped), Timed(stopped)
-    table.start(first, 0.01)  # type: ignore[arg-type]
+    table.start(first, 3600)  # type: ignore[arg-type]
     table.end(first)  # type: ignore[arg-type]
-    await asyncio.sleep(0.05)
     table.start(second, 0.01)  # type: ignore[arg-type]
-    await asyncio.sleep(0.1)
-    assert stopped == [second]
+    await until(lambda: stopped == [second])
