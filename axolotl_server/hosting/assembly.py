@@ -34,7 +34,7 @@ from axolotl_server.protocol.lifecycle import capabilities_of
 from axolotl_server.protocol.request_control import RequestControl
 from axolotl_server.protocol.subscriptions import Subscriptions
 from axolotl_server.settings.server import RedisSettings, ServerSettings
-from axolotl_server.stores.memory_results import make_result_store
+from axolotl_server.stores.results import make_result_store
 
 if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
