@@ -26,9 +26,8 @@ from axolotl_server.http.event_stream import EventStream
 from axolotl_server.protocol.connection import Audience, Forwarded, MayHear
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.flow_control import Backlog
-from axolotl_server.sessions.event_archive import STREAM_END, parse_event_id
+from axolotl_server.sessions.event_archive import STREAM_END, StreamFollower, parse_event_id
 from axolotl_server.sessions.session import IAttached, Session, SessionStream, new_stream_id
-from axolotl_server.sessions.stream_follower import StreamFollower
 
 AnswerT = TypeVar("AnswerT")
 
