@@ -83,16 +83,12 @@ class ServerAssembly:
     def inflight(self) -> RunningCalls:
         """The calls that run."""
         limits = self.settings.limits
-        return RunningCalls(
-            limits.max_inflight,
-            limits.of_caller(limits.max_inflight),
-        )
+        return RunningCalls(limits.max_inflight, limits.of_caller(limits.max_inflight))
 
     @cached_property
     def threads(self) -> ThreadRunner:
         """The threads that run tools."""
-        limits = self.settings.limits
-        return ThreadRunner(limits.threads, self.inflight.zombies)
+        return ThreadRunner(self.settings.limits.threads, self.inflight.zombies)
 
     @cached_property
     def processes(self) -> ProcessRunner:
