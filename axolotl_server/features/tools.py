@@ -32,32 +32,15 @@ if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
 
 
-class _Names:
-    """Bindings by exact name; an unknown name is tried again in any case, so that an exact name costs one lookup."""
-
-    def __init__(self, bindings: Sequence[ToolBinding]) -> None:
-        self.exact: dict[str, ToolBinding] = {}
-        self._by_fold: dict[str, ToolBinding] = {}
-        self.add(bindings)
-
-    def add(self, bindings: Sequence[ToolBinding]) -> None:
-        """Add bindings in place; calls may look up names at the same time."""
-        self.exact.update((binding.spec.name, binding) for binding in bindings)
-        self._by_fold.update((binding.spec.name.casefold(), binding) for binding in bindings)
-
-    def find(self, name: str) -> ToolBinding | None:
-        """Find a binding by its exact name, then by its name in any case."""
-        return self.exact.get(name) or self._by_fold.get(name.casefold())
-
-
 class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
     """Finds tools by name and lists them."""
 
     field = "tools"
     method_prefix = "tools"
 
-    by_name: _Names
-    """The tool with a name: the exact name first, then in any case; None if there is none."""
+    exact: dict[str, ToolBinding]
+    """The tools by exact name, so that calling one costs a single lookup."""
+    _by_fold: dict[str, ToolBinding]
 
     def __init__(
         self,
@@ -71,8 +54,8 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
         super().__init__(registry, binder, settings, authorization)
 
     def find(self, name: str) -> ToolBinding | None:
-        """Find a tool by its name in any case."""
-        return self.by_name.find(name)
+        """Find a tool by its exact name, then by its name in any case."""
+        return self.exact.get(name) or self._by_fold.get(name.casefold())
 
     async def not_found(self, name: str, principal: Principal) -> ToolNotFound:
         """Make the error for an unknown name; it suggests the nearest name that the principal may know."""
@@ -97,10 +80,13 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
         return tool_definition(binding.spec, revision)
 
     def index(self, bindings: Sequence[ToolBinding]) -> None:
-        self.by_name = _Names(bindings)
+        self._by_fold = {binding.spec.name.casefold(): binding for binding in bindings}
+        self.exact = {binding.spec.name: binding for binding in bindings}
 
     def index_more(self, bindings: Sequence[ToolBinding], added: Sequence[ToolBinding]) -> None:
-        self.by_name.add(added)
+        # In place: calls may look up names at the same time.
+        self.exact.update((binding.spec.name, binding) for binding in added)
+        self._by_fold.update((binding.spec.name.casefold(), binding) for binding in added)
 
 
 _OPENING_BRACE = ord("{")
@@ -123,8 +109,7 @@ class ToolMethods(FeatureMethod):
         params = request.head.params
         if params.name is UNSET:
             raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
-        name, names = params.name, self._catalogue.by_name
-        binding = names.exact.get(name) or names.find(name)
+        binding = self._catalogue.exact.get(params.name) or self._catalogue.find(params.name)
         raw = b"{}" if params.arguments is UNSET else bytes(params.arguments)
         if binding is None or raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
             return RequestTarget(binding, raw, needs_check=True)
@@ -149,8 +134,10 @@ class ToolMethods(FeatureMethod):
 
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         """Make a result that is an error; invalid arguments may be an error of the protocol instead."""
-        if isinstance(error, InvalidArguments) and not self._are_results(request):
-            raise InvalidParams(error.message) from None
+        if isinstance(error, InvalidArguments):
+            by_revision = request.era.revision.argument_errors_as_results
+            if self._invalid_arguments == "error" or (self._invalid_arguments == "by_revision" and not by_revision):
+                raise InvalidParams(error.message) from None
         return encode_error(error.message, error.meta, request)
 
     def reply_to_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
@@ -158,8 +145,3 @@ class ToolMethods(FeatureMethod):
         if isinstance(error, MissingCapability) and not request.era.revision.stateless:
             return encode_error(error.message, error.data, request)
         raise error
-
-    def _are_results(self, request: Request) -> bool:
-        if self._invalid_arguments == "by_revision":
-            return request.era.revision.argument_errors_as_results
-        return self._invalid_arguments == "result"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -36,24 +37,28 @@ class _Pause(msgspec.Struct):
 
 
 class DeadlineTable:
-    """The deadlines of running calls. Each has a timer, which waits again if the deadline was moved meanwhile."""
+    """The deadlines of running calls. One timer serves all: it waits until the first of them would have been due."""
 
     def __init__(self) -> None:
-        self._timers: dict[Call, asyncio.TimerHandle] = {}
+        self._timed: set[Call] = set()
+        """The calls whose clock runs."""
         self._pauses: dict[Call, _Pause] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at = inf
 
     def start(self, call: Call, seconds: float) -> None:
         """Stop a call after some time, unless its deadline is moved or it ends."""
-        call.deadline = monotonic() + seconds
-        self._timers[call] = asyncio.get_running_loop().call_later(seconds, self._expire, call)
+        call.deadline = due = monotonic() + seconds
+        self._timed.add(call)
+        if due < self._wakes_at:
+            self._wake_after(seconds)
 
     def end(self, call: Call) -> None:
         """Remove the deadline of a call."""
         call.deadline = None
-        self._pauses.pop(call, None)
-        timer = self._timers.pop(call, None)
-        if timer is not None:
-            timer.cancel()
+        self._timed.discard(call)
+        if self._pauses:
+            self._pauses.pop(call, None)
 
     def move(self, call: Call, successor: Call) -> None:
         """Let another call have the rest of the time of a call."""
@@ -82,13 +87,23 @@ class DeadlineTable:
             if not pause.holders and self._pauses.pop(call, None) is not None:  # otherwise the call has ended
                 self.start(call, pause.remaining_seconds)
 
-    def _expire(self, call: Call) -> None:
-        left = call.remaining_seconds
-        if left:
-            self._timers[call] = asyncio.get_running_loop().call_later(left, self._expire, call)
-            return
-        del self._timers[call]
-        call.stop(CancelReason.TIMEOUT)
+    def _wake_after(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakes_at = monotonic() + seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._stop_overdue)
+
+    def _stop_overdue(self) -> None:
+        """Stop the calls that are due, and wait for the next one."""
+        self._timer, self._wakes_at = None, inf
+        try:
+            for call in tuple(self._timed):
+                if call.remaining_seconds == 0.0:
+                    self._timed.discard(call)
+                    call.stop(CancelReason.TIMEOUT)
+        finally:
+            if self._timed:
+                self._wake_after(min(call.remaining_seconds or 0.0 for call in self._timed))
 
     def timeout(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Give calls of a feature their deadline, which progress moves if the feature has a maximum."""

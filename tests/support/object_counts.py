@@ -37,7 +37,7 @@ def holdings(host: ServerHost) -> dict[str, Any]:
         "callers": len(inflight._by_share),
         "zombies": len(inflight.zombies),
         "finalising": len(inflight.scope_closer),
-        "deadlines": len(deadlines._timers),
+        "deadlines": len(deadlines._timed),
         "clocks that stand still": len(deadlines._pauses),
     }
     for binding in host.assembly.tools.bindings():

@@ -8,7 +8,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.resources.skills import SKILLS_EXTENSION
 from axolotl_server.extension import Extension, FeatureSet
-from axolotl_server.extensions.skills.published_skill import PublishedSkill, read_skills
+from axolotl_server.extensions.skills.published_skill import read_skills
 from axolotl_server.extensions.skills.skill_methods import DirectoryMethods, SkillCatalogue, SkillMethods
 from axolotl_server.protocol.eras.era import Row, without_handshake
 
@@ -21,8 +21,6 @@ class Skills(Extension):
 
     identifier = SKILLS_EXTENSION
     settings: Mapping[str, Any] = {"directoryRead": True}
-    published: tuple[PublishedSkill, ...] = ()
-    """All skills, in their order."""
     _server: "ServerAssembly"
 
     def __init__(self, skills: Sequence[FeatureSet] = ()) -> None:
@@ -38,7 +36,6 @@ class Skills(Extension):
             faults += found
         if faults:
             raise ConfigurationError(*faults)
-        self.published = tuple(skill for one in skillsets for skill in one.items)
         return {"skills": skillsets, "resources": filesets}
 
     def attach(self, server: "ServerAssembly", section: Any) -> None:

@@ -20,7 +20,6 @@ from axolotl_core.resources.resource import IResource, IResourceTemplate, Resour
 from axolotl_core.resources.skills import MAX_SKILL_BYTES, MAX_SKILL_FILES, SKILL_PAGE, ISkill, SkillFolder, check_skill
 from axolotl_server.extensions.skills.folder_reading import read_skill_folder
 
-DIRECTORY_MIME_TYPE: Final = "inode/directory"
 _ROOM: Final = 6
 """How many bytes of a result one byte of a file takes at most, if all of them are escaped."""
 _HEAD_BYTES: Final = 16 * 1024
@@ -84,7 +83,7 @@ class SkillDirectory(msgspec.Struct, frozen=True, rename="camel"):
 
     uri: str
     name: str
-    mime_type: str = DIRECTORY_MIME_TYPE
+    mime_type: str = "inode/directory"
 
 
 class PublishedSkill(IFeature):
@@ -101,7 +100,6 @@ class PublishedSkill(IFeature):
         """Its files, those of skills in it included; for a dynamic skill, only its `SKILL.md`."""
         self.resources: Sequence[AnyResource] = (*files, *others)
         """All that a caller must be allowed to read to see the skill."""
-        next(file for file in files if file.uri == skill.uri).page_of = self
         self.entry = _entry(skill, files)
         self._skill = skill
         next(file for file in files if file.uri == skill.uri).page_of = self
@@ -161,13 +159,14 @@ def _skills_of(item: Any) -> list[ISkill]:
     if isinstance(item, SkillFolder):
         return [*read_skill_folder(item)]
     if isinstance(item, ISkill):
+        check_skill(item)
         return [item]
     hint = "use an instance" if isinstance(item, type) else 'use skill_folder("pkg.skills"), a Path or an ISkill'
     raise ConfigurationError(f"The role skills contains {item!r}, which is not a skill: {hint}")
 
 
 async def publish_skills(skills: Sequence[ISkill]) -> list[PublishedSkill]:
-    """Prepare skills for clients: check them, compute the digests, and make a resource of each file.
+    """Prepare skills for clients: check their files, compute the digests, and make a resource of each file.
 
     A file that belongs to a skill and to a skill in it is one resource. A ConfigurationError lists everything that is
     wrong.
@@ -175,13 +174,6 @@ async def publish_skills(skills: Sequence[ISkill]) -> list[PublishedSkill]:
     known: dict[str, SkillFile] = {}
     published: dict[int, PublishedSkill] = {}
     findings: list[str] = []
-    for skill in skills:
-        try:
-            check_skill(skill)
-        except ConfigurationError as error:
-            findings += error.findings
-    if findings:
-        raise ConfigurationError(*findings)
     for skill in sorted(skills, key=lambda one: -one.uri.count("/")):  # inner ones first: they describe their SKILL.md
         try:
             published[id(skill)] = await _publish(skill, known)

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Detached, MissingCapability, ToolError
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import TASKS_EXTENSION, ITaskListener, TaskChange, TaskRecord
@@ -96,7 +97,8 @@ class DirectedTasks(ITaskListener):
         """Cancel a task; one that has ended does not change."""
         record = await self._find(request)
         with self._service.reachable():
-            await self._service.cancel(request, record)
+            exchange = request.exchange
+            await self._service.cancel(record, CancelReason.CLIENT, exchange.principal, exchange.client_address)
         return _acknowledgement(request.era)
 
     async def own_tasks(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:

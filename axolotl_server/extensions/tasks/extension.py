@@ -19,7 +19,6 @@ from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.protocol.eras.era import Method, Row
 
 if TYPE_CHECKING:
-    from axolotl_server.audit.decisions import DecisionLog
     from axolotl_server.hosting.assembly import ServerAssembly
     from axolotl_server.observation.observation import Observation
 
@@ -64,11 +63,8 @@ class Tasks(Extension):
             ask_timeout_seconds=settings.limits.ask_timeout_seconds,
             hold_seconds=HOLD_SECONDS if engine.durable else None,
         )
-        return TaskService(engine, runner, settings.tasks, self._decisions)
-
-    @property
-    def _decisions(self) -> "DecisionLog | None":
-        return None if self._server.audit is None else self._server.audit.decisions
+        decisions = None if server.audit is None else server.audit.decisions
+        return TaskService(engine, runner, settings.tasks, decisions)
 
     @cached_property
     def _requested(self) -> RequestedTasks:
@@ -105,7 +101,7 @@ class Tasks(Extension):
     def panels(self) -> Iterable[Panel]:
         from axolotl_server.extensions.tasks.task_list import TaskList  # few servers have a console
 
-        shown = TaskList(self.service.engine, self._decisions)
+        shown = TaskList(self.service)
         yield Panel("tasks", shown.describe, {"cancel": shown.cancel})
 
     def worker_warnings(self) -> Iterable[str]:

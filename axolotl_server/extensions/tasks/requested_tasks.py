@@ -127,7 +127,9 @@ class RequestedTasks(ITaskListener):
             reason = await self._wait(follower, request)
             record = follower.record
             if record.open:
-                return _end_waiting(reason, request)
+                if reason is CancelReason.SHUTDOWN:
+                    raise InternalError("The server is shutting down", data={"reason": reason})
+                return reply_to_nobody(request, reason)
         outcome = record.outcome
         if outcome is not None and outcome.error is not None:
             raise StoredError(outcome.error)
@@ -153,8 +155,11 @@ class RequestedTasks(ITaskListener):
         if not record.open:
             raise InvalidParams(f"The task has already ended: it is {record.status}")
         with self._service.reachable():
-            cancelled = await self._service.cancel(request, record)
-        return encode(self._service.describe(cancelled or record))
+            exchange = request.exchange
+            record = await self._service.cancel(
+                record, CancelReason.CLIENT, exchange.principal, exchange.client_address
+            )
+        return encode(self._service.describe(record))
 
     async def _begin(self, request: Request, requested: _TaskRequest) -> bytes:
         seconds = None if requested.ttl is None else requested.ttl / 1000
@@ -212,10 +217,3 @@ class _RunningCall:
 
     def stop(self, reason: CancelReason) -> None:
         self._runner.stop(self._task_id, reason)
-
-
-def _end_waiting(reason: CancelReason | None, request: Request) -> bytes | None:
-    """End a request that no longer waits; an error tells those who still need a response."""
-    if reason is CancelReason.SHUTDOWN:
-        raise InternalError("The server is shutting down", data={"reason": reason})
-    return reply_to_nobody(request, reason)

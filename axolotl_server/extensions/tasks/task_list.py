@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.task_engine import ITaskEngine, TaskRecord, TasksUnavailable
-from axolotl_server.extensions.tasks.task_audit import cancellation
+from axolotl_core.task_engine import TaskRecord, TasksUnavailable
+from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.http.asgi import HttpRefusal
-
-if TYPE_CHECKING:
-    from axolotl_server.audit.decisions import DecisionLog
 
 _MAX_SHOWN: Final = 100
 _MAX_MESSAGE: Final = 200
@@ -23,18 +20,16 @@ class TaskList:
     A task is named by its number and a digest, because its ID is all that protects the task of an anonymous caller.
     """
 
-    def __init__(self, engine: ITaskEngine, decisions: "DecisionLog | None" = None) -> None:
-        """List the tasks of an engine, and record cancellations if there is an audit log."""
-        self._engine = engine
-        self._decisions = decisions
+    def __init__(self, service: TaskService) -> None:
+        self._service = service
 
     async def describe(self, query: Mapping[str, str], operator: Principal) -> dict[str, Any]:
         """Describe the latest tasks, the latest first; refuse with 503 if the store cannot be reached."""
         try:
-            records = await self._engine.latest(_MAX_SHOWN)
+            records = await self._service.engine.latest(_MAX_SHOWN)
         except TasksUnavailable as error:
             raise _unavailable(error) from None
-        return {"tasks": [_described(record) for record in records], "durable": self._engine.durable}
+        return {"tasks": [_described(record) for record in records], "durable": self._service.engine.durable}
 
     async def cancel(self, query: Mapping[str, str], operator: Principal) -> dict[str, Any]:
         """Cancel the task with a number and a digest; refuse with 404 if there is none."""
@@ -42,18 +37,12 @@ class TaskList:
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
             raise HttpRefusal(400, "Bad request: the console names a task by its number and id")
         try:
-            for record in await self._engine.of(None, int(number) - 1, 1):
+            for record in await self._service.engine.of(None, int(number) - 1, 1):
                 if record.number == int(number) and _digest(record) == query.get("id"):
-                    return _described(await self._cancel(record, operator))
+                    return _described(await self._service.cancel(record, CancelReason.OPERATOR, operator))
         except TasksUnavailable as error:
             raise _unavailable(error) from None
         raise HttpRefusal(404, "Not found: the console knows no such task; it has expired, or never existed")
-
-    async def _cancel(self, record: TaskRecord, operator: Principal) -> TaskRecord:
-        cancelled = await self._engine.cancel(record.id, None, CancelReason.OPERATOR) or record
-        if self._decisions is not None and record.open and cancelled.status == "cancelled":
-            self._decisions.decided(cancellation(cancelled, CancelReason.OPERATOR), operator)
-        return cancelled
 
 
 def _described(record: TaskRecord) -> dict[str, Any]:

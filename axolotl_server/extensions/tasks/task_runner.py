@@ -71,16 +71,11 @@ class _RunExchange(IExchange):
         self.client_address = call.client_address
         self.reference = call.reference
         self._sends = call.design == "requested"
-        self._run = run
+        self.run = run
         self.early_reply: asyncio.Future[bytes | None] = self.loop.create_future()
         """The reply to a call that was abandoned."""
         self.waits = False
         """Whether the run waits for a slot, so that its code has not begun."""
-
-    @property
-    def task(self) -> TaskReference:
-        """The run, for its audit records."""
-        return TaskReference(self.reference, self._run.record.id, self._run.record.run)
 
     def connection(self) -> Connection:
         """Never called: the call knows its connection."""
@@ -93,7 +88,7 @@ class _RunExchange(IExchange):
     def notify(self, message: bytes) -> bool:
         """Send a message of the task; the extension has none."""
         if self._sends:
-            self._run.send(message)
+            self.run.send(message)
         return True
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:
@@ -103,8 +98,9 @@ class _RunExchange(IExchange):
 
 
 def task_of(call: Call) -> TaskReference:
-    """Find the run that a call belongs to."""
-    return _exchange_of(call).task
+    """Find the run that a call belongs to, for its audit records."""
+    exchange = _exchange_of(call)
+    return TaskReference(exchange.reference, exchange.run.record.id, exchange.run.record.run)
 
 
 @contextmanager

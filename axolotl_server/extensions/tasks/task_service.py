@@ -15,6 +15,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, Refused
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.task_engine import (
     ITaskEngine,
@@ -178,13 +179,13 @@ class TaskService(ITaskListener):
             for key in sorted(taken):
                 decisions.answered(request, about_task(record), key, response_in(answers[key]))
 
-    async def cancel(self, request: Request, record: TaskRecord) -> TaskRecord | None:
-        """Cancel a task for its caller and record that, or raise TasksUnavailable."""
-        cancelled = await self.engine.cancel(record.id, record.owner, CancelReason.CLIENT)
-        if self._decisions is not None and record.open and cancelled is not None and cancelled.status == "cancelled":
-            exchange = request.exchange
-            made = cancellation(cancelled, CancelReason.CLIENT)
-            self._decisions.decided(made, exchange.principal, exchange.client_address)
+    async def cancel(
+        self, record: TaskRecord, reason: CancelReason, principal: Principal, client_address: str | None = None
+    ) -> TaskRecord:
+        """Cancel a task for somebody, record that, and return the task, or raise TasksUnavailable."""
+        cancelled = await self.engine.cancel(record.id, record.owner, reason) or record
+        if self._decisions is not None and record.open and cancelled.status == "cancelled":
+            self._decisions.decided(cancellation(cancelled, reason), principal, client_address)
         return cancelled
 
     async def visible(self, records: Sequence[TaskRecord], request: Request) -> Sequence[TaskRecord]:

@@ -109,13 +109,12 @@ class IEra(ABC):
     def cacheable_tail(self, hint: CacheHint) -> bytes:
         """Return the end of a result that a client may cache."""
 
-    @abstractmethod
-    def open_rounds(self, request: "Request", call: "Call") -> None:
+    def open_rounds(self, request: "Request", call: "Call") -> None:  # noqa: B027 - not all revisions have rounds
         """Read the state that a request brings from an earlier round, or raise InvalidParams if it is not valid."""
 
-    @abstractmethod
     def input_required(self, request: "Request", call: "Call") -> bytes:
-        """Make a result of the questions that the code of a feature asked."""
+        """Make a result of the questions that the code of a feature asked; elsewhere, it waits for their answers."""
+        raise NotImplementedError
 
     @abstractmethod
     def code_of(self, error: ProtocolError) -> int:

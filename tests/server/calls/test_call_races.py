@@ -46,7 +46,7 @@ async def turns(number: int) -> None:
 def assert_nothing_is_left(host: ServerHost, tasks_before: set[Any]) -> None:
     assert not host.handler.inflight
     assert not host.handler.inflight._by_share
-    assert not host.assembly.deadlines._timers
+    assert not host.assembly.deadlines._timed
     assert asyncio.all_tasks() == tasks_before
 
 

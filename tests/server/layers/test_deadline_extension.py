@@ -110,7 +110,7 @@ async def test_a_maximum_below_the_timeout_does_not_shorten_it() -> None:
 
 
 async def test_progress_creates_no_timers() -> None:
-    """A call has one timer, however often progress moves its deadline; when the call ends, the timer is cancelled."""
+    """Calls have one timer together, however many they are and however often progress moves their deadlines."""
     timers: list[asyncio.TimerHandle] = []
     loop = asyncio.get_running_loop()
     call_later = loop.call_later
@@ -128,8 +128,9 @@ async def test_progress_creates_no_timers() -> None:
 
     async with connect(container_of(talk)) as client:
         with patch.object(loop, "call_later", counted):
-            assert not (await client.call("talk")).is_error
-    assert [timer.cancelled() for timer in timers] == [True]
+            for _ in range(3):
+                assert not (await client.call("talk")).is_error
+    assert len(timers) == 1
 
 
 async def test_a_thread_moves_its_deadline_too() -> None:

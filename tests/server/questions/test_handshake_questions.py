@@ -82,7 +82,7 @@ async def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
     assert not peer.connection.calls
     assert not host.handler.inflight
     await until(lambda: not host.assembly.deadlines._pauses)
-    assert not host.assembly.deadlines._timers
+    assert not host.assembly.deadlines._timed
 
 
 async def let_a_deadline_pass(peer: Peer) -> None:

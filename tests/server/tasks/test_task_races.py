@@ -93,7 +93,7 @@ def assert_nothing_runs(host: ServerHost) -> None:
     assert not requested_of(host)._followers
     assert (runner.checks, runner.running) == ({}, {})
     assert not deadlines._pauses
-    assert not deadlines._timers
+    assert not deadlines._timed
     assert engine.counts.open == {}
     assert engine._memory.read_now(stored_values()) == [(0,)]
     for record in records_of(host):

@@ -98,7 +98,7 @@ async def test_a_stop_before_the_work_began() -> None:
             await asyncio.sleep(0)
         call.stop(CancelReason.TIMEOUT)
         assert isinstance(await call.outcome(), asyncio.CancelledError)
-        assert not till.layer.deadlines._timers
+        assert not till.layer.deadlines._timed
     last = till.begin()
     await till.end("paid")
     assert await last.outcome() == "k paid"

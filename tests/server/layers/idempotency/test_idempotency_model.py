@@ -206,7 +206,7 @@ async def test_races_in_a_server(seed: int) -> None:
             await turns(chance.randrange(4))
         replies = [json.loads(reply) for reply in await transport.close(PATIENCE_SECONDS)]
         assert not host.handler.inflight
-        assert not host.assembly.deadlines._timers
+        assert not host.assembly.deadlines._timed
         await until(lambda: asyncio.all_tasks() == before)
     ids = [reply["id"] for reply in replies]
     assert len(ids) == len(set(ids))
