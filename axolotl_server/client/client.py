@@ -9,13 +9,7 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS, Revision
 from axolotl_core.resources.skills import SKILLS_EXTENSION
 from axolotl_server.client.channel import InvalidReply, MemoryChannel, MemoryPipe
-from axolotl_server.client.replies import (
-    Answering,
-    CallReply,
-    PromptReply,
-    ResourceReply,
-    ServerDescription,
-)
+from axolotl_server.client.replies import Answering, CallReply, PromptReply, ResourceReply, ServerDescription
 from axolotl_server.client.requests import (
     MAX_PAGES,
     Listeners,
