@@ -15,7 +15,7 @@ from msgspec import structs
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.registry import Registry, ToolRegistry
+from axolotl_core.registry import ToolRegistry
 from axolotl_server.calls.binding import Binding
 from axolotl_server.execution.closing import CLOSE_SECONDS, close_resources
 from axolotl_server.execution.log import contain_log_failures
@@ -29,7 +29,7 @@ from axolotl_server.hosting.container_loading import start_resources
 from axolotl_server.hosting.role_mistakes import extension_failure, misspelled_roles
 from axolotl_server.hosting.role_resolution import resolve_roles, resolve_settings
 from axolotl_server.hosting.roles import Roles
-from axolotl_server.protocol.subscriptions import Listable, Subscriptions
+from axolotl_server.protocol.subscriptions import Subscriptions
 from axolotl_server.settings.loading import LoadedSettings, load_with_origins
 from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings, TelemetrySettings
@@ -42,12 +42,6 @@ if TYPE_CHECKING:
 ExtensionT = TypeVar("ExtensionT", bound=Extension)
 
 _CLOSING_SECONDS = 3.0
-_LISTED: dict[Listable, str] = {
-    "tools": "tool_registry",
-    "prompts": "prompt_registry",
-    "resources": "resource_registry",
-}
-"""The role that holds the registry of each list."""
 
 _log = logging.getLogger("axolotl")
 
@@ -243,24 +237,17 @@ class ServerHost:
 
     def _register(self) -> None:
         """Add the features to the registries, which may belong to the container, until the server stops."""
-        roles = self.roles
-        added: list[tuple[Registry[Any], Sequence[Any]]] = [
-            (roles.tool_registry, roles.tools),
-            (roles.prompt_registry, roles.prompts),
-            (roles.resource_registry, roles.resources),
-        ]
-        for registry, items in added:
+        for kind, registry in self.roles.registries.items():
+            items = [item for one in self.roles.sets[kind] for item in one.items]
             names = [name for name in map(registry.name_of, items) if name not in registry]
             self._finally("registries", partial(registry.unregister_range, names))
             registry.register_range(items)
 
     def _announce(self, subscriptions: Subscriptions) -> None:
         """Notify clients of all changes in the registries."""
-        roles = self.roles
-        for kind, registry in _LISTED.items():
-            changed = partial(subscriptions.list_changed, kind)
-            self._finally("registries", getattr(roles, registry).on_change(changed))
-        self._finally("registries", roles.resource_registry.on_update(subscriptions.updated))
+        for kind, registry in self.roles.registries.items():
+            self._finally("registries", registry.on_change(partial(subscriptions.list_changed, kind)))
+        self._finally("registries", self.roles.resource_registry.on_update(subscriptions.updated))
 
     def _check_apps(self) -> None:
         """Check that the page of each tool exists."""

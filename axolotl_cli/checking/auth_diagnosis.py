@@ -117,7 +117,7 @@ class AuthDiagnosis:
     async def _check_metadata(self, issuer: str) -> str | None:
         if self._settings.hmac_secret is not None:
             return None
-        from axolotl_server.access.issuer_keys import metadata_urls  # its library may be missing
+        from axolotl_server.access.jwt_verifier import metadata_urls  # its library may be missing
 
         urls = list(metadata_urls(issuer))
         for url in urls:
@@ -136,7 +136,7 @@ class AuthDiagnosis:
         return None
 
     async def _check_keys(self, issuer: str) -> str | None:
-        from axolotl_server.access.issuer_keys import keys_in_file, keys_url, usable_keys
+        from axolotl_server.access.jwt_verifier import keys_in_file, keys_url, usable_keys
 
         settings = self._settings
         if settings.hmac_secret is not None:

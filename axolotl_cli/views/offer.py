@@ -28,10 +28,7 @@ _KINDS: Final = ("tools", "prompts", "resources", "templates", "skills")
 
 def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
-    roles = host.roles
-    groups = (*roles.toolsets, *roles.promptsets, *roles.resourcesets, *roles.added.get("skills", ()))
-    sets = {id(item): group.name for group in groups for item in group.items}
-    found = host.bindings()
+    sets, found = host.roles.set_names, host.bindings()
     return {kind: [_described(kind, one, sets) for one in found.get(kind, ())] for kind in _KINDS}
 
 

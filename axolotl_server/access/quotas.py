@@ -13,7 +13,7 @@ from axolotl_server.layers.quota import QuotaLayer, key_part, quota_exceeded
 from axolotl_server.protocol.eras.era import Method
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.policies import QuotaSettings
-from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from axolotl_server.stores.quotas import MemoryQuotaStore, RedisQuotaStore
 
 if TYPE_CHECKING:
     from axolotl_server.stores.redis_client import RedisClient
@@ -110,8 +110,6 @@ def quota_store(settings: QuotaSettings, redis: "RedisClient | None", given: IQu
     """Choose the store of the container, or Redis, or memory."""
     store = given
     if store is None and redis is not None:
-        from axolotl_server.stores.redis_quotas import RedisQuotaStore
-
         store = RedisQuotaStore(redis, timeout_seconds=STORE_TIMEOUT_SECONDS)
     if store is None:
         return MemoryQuotaStore(MAX_ENTRIES)

@@ -23,7 +23,7 @@ from axolotl_server.settings.authentication import AuthSettings
 
 if TYPE_CHECKING:
     from axolotl_server.access.introspection import IntrospectionVerifier
-    from axolotl_server.access.issuer_keys import KeySet, LoadKeys
+    from axolotl_server.access.jwt_verifier import KeySet, LoadKeys
 
 _KEYS_CACHE_SECONDS: Final = 3600.0
 """How long public keys are cached."""
@@ -111,13 +111,11 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
 
 
 def _signatures(settings: AuthSettings) -> MadeVerifier:
-    from axolotl_server.access.jwt_verifier import JwtVerifier, SharedSecret
+    from axolotl_server.access.jwt_verifier import JwtVerifier, KeySet, SharedSecret, discover_keys, keys_in_file
 
     if settings.hmac_secret is not None:
         secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
         return MadeVerifier(JwtVerifier(settings, {settings.issuers[0]: secret}))
-    from axolotl_server.access.issuer_keys import KeySet, discover_keys, keys_in_file
-
     fetcher, jwks = HttpFetcher(settings.timeout_seconds), settings.jwks
     key_sets = {}
     for issuer in settings.issuers:

@@ -34,7 +34,7 @@ from axolotl_server.protocol.lifecycle import capabilities_of
 from axolotl_server.protocol.request_control import RequestControl
 from axolotl_server.protocol.subscriptions import Subscriptions
 from axolotl_server.settings.server import RedisSettings, ServerSettings
-from axolotl_server.stores.memory_results import make_result_store
+from axolotl_server.stores.results import make_result_store
 
 if TYPE_CHECKING:
     from axolotl_server.access.authorization import Authorization
@@ -83,16 +83,12 @@ class ServerAssembly:
     def inflight(self) -> RunningCalls:
         """The calls that run."""
         limits = self.settings.limits
-        return RunningCalls(
-            limits.max_inflight,
-            limits.of_caller(limits.max_inflight),
-        )
+        return RunningCalls(limits.max_inflight, limits.of_caller(limits.max_inflight))
 
     @cached_property
     def threads(self) -> ThreadRunner:
         """The threads that run tools."""
-        limits = self.settings.limits
-        return ThreadRunner(limits.threads, self.inflight.zombies)
+        return ThreadRunner(self.settings.limits.threads, self.inflight.zombies)
 
     @cached_property
     def processes(self) -> ProcessRunner:

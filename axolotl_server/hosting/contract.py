@@ -1,6 +1,7 @@
 """The contract of a server: the lock of its features."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_server.calls.binding import Binding
+from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.layers.approval import ApprovalLayer
-from axolotl_server.protocol.eras.presentation import resource_definition, tool_definition
 
 if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly
@@ -24,11 +25,19 @@ def lock_of(assembly: "ServerAssembly") -> Lock:
     Raises:
         ConfigurationError: if schemas refer to other documents.
     """
-    revision = LATEST_STATELESS_REVISION
-    tools = ((to_builtins(tool_definition(one.spec, revision)), _terms(one)) for one in assembly.tools.bindings())
-    prompts = assembly.prompts
-    described = ((to_builtins(prompts.describe(one, revision)), _terms(one)) for one in prompts.bindings())
-    return make_lock(tools, described, _resources(assembly), **dict(_added(assembly)))
+    added = {one.field: _frozen(one) for one in assembly.added_catalogues}
+    resources = chain(_frozen(assembly.resources, "resource"), _frozen(assembly.templates, "resource"))
+    return make_lock(_frozen(assembly.tools), _frozen(assembly.prompts), resources, **added)
+
+
+def _frozen(catalogue: Catalogue[Any, Any], kind: str | None = None) -> Iterator[tuple[dict[str, Any], Terms]]:
+    """Describe the features of a catalogue, or those of one kind: an extension lists its resources by itself."""
+    for one in catalogue.bindings():
+        if kind in (None, one.spec.kind):
+            definition = to_builtins(catalogue.describe(one, LATEST_STATELESS_REVISION))
+            if kind == "resource" and one.spec.feature.cache is not None:
+                definition["cache"] = to_builtins(one.spec.feature.cache)
+            yield definition, _terms(one)
 
 
 def read_lock_file(path: Path) -> Lock:
@@ -42,24 +51,6 @@ def read_lock_file(path: Path) -> Lock:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     return read_lock(data, str(path))
-
-
-def _resources(assembly: "ServerAssembly") -> Iterator[tuple[dict[str, Any], Terms]]:
-    for one in (*assembly.resources.bindings(), *assembly.templates.bindings()):
-        feature: Any = one.spec.feature
-        if one.spec.kind != "resource":
-            continue  # what an extension adds lists its files with their digests
-        definition = to_builtins(resource_definition(feature, LATEST_STATELESS_REVISION))
-        if feature.cache is not None:
-            definition["cache"] = to_builtins(feature.cache)
-        yield definition, _terms(one)
-
-
-def _added(assembly: "ServerAssembly") -> Iterator[tuple[str, list[tuple[dict[str, Any], Terms]]]]:
-    """Return the features of the kinds that extensions add, by the list that clients find them in."""
-    for catalogue in assembly.added_catalogues:
-        described = ((catalogue.describe(one, LATEST_STATELESS_REVISION), _terms(one)) for one in catalogue.bindings())
-        yield catalogue.field, [(to_builtins(definition), terms) for definition, terms in described]
 
 
 def _terms(binding: Binding[FeatureSpec]) -> Terms:

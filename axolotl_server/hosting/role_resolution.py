@@ -17,10 +17,7 @@ from axolotl_core.health import check_health_checks
 from axolotl_core.layers import ILayer
 from axolotl_core.names import INameRule, check_name, is_within_toolset, nearest
 from axolotl_core.prompts import check_prompt
-from axolotl_core.registry import (
-    AnyTool,
-    Registry,
-)
+from axolotl_core.registry import AnyTool, Registry
 from axolotl_core.resources.resource import check_resource
 from axolotl_core.schema import explain_type_error
 from axolotl_core.tools.tool import check_definition
@@ -117,12 +114,11 @@ async def resolve_roles(
         if role.port is not None and name in container.providers
     }
     roles = Roles(**given, known_sets=tuple(toolset_names(container)), offers=offers)
-    roles = structs.replace(
-        roles,
-        toolsets=await _sets(container, "tools", roles.tool_registry, chosen),
-        promptsets=await _sets(container, "prompts", roles.prompt_registry, chosen),
-        resourcesets=await _sets(container, "resources", roles.resource_registry, chosen),
-    )
+    sets = {
+        kind: [FeatureSet(None, registry.get_all()), *await _chosen_sets(sources_of(container, kind), chosen)]
+        for kind, registry in roles.registries.items()
+    }
+    roles = structs.replace(roles, sets=sets)
     faults = list(_faults(roles.extensions, check_extension))
     if not faults:
         roles = await _with_features_of(roles.extensions, roles, faults)
@@ -149,21 +145,15 @@ async def _bundled(
 
 async def _with_features_of(extensions: Sequence[Extension], roles: Roles, faults: list[str]) -> Roles:
     """Add the features of extensions, and what is wrong with them."""
-    added: dict[str, list[FeatureSet]] = {}
+    sets = {kind: [*of_kind] for kind, of_kind in roles.sets.items()}
     for extension in extensions:
         try:
-            for kind, sets in (await extension.features()).items():
-                added.setdefault(kind, []).extend(sets)
+            for kind, added in (await extension.features()).items():
+                sets.setdefault(kind, []).extend(added)
         except Exception as error:
             faults += extension_failure(extension.identifier, "features", error).findings
-    return structs.replace(
-        roles,
-        offers=roles.offers | {kind for kind, sets in added.items() if any(one.items for one in sets)},
-        toolsets=(*roles.toolsets, *added.pop("tools", ())),
-        promptsets=(*roles.promptsets, *added.pop("prompts", ())),
-        resourcesets=(*roles.resourcesets, *added.pop("resources", ())),
-        added={**roles.added, **added},
-    )
+    offers = roles.offers | {kind for kind, of_kind in sets.items() if any(one.items for one in of_kind)}
+    return structs.replace(roles, offers=offers, sets=sets)
 
 
 def _faults_of(roles: Roles, faults_of_extensions: Sequence[str]) -> Iterator[str]:
@@ -172,9 +162,8 @@ def _faults_of(roles: Roles, faults_of_extensions: Sequence[str]) -> Iterator[st
     yield from _faults(roles.prompts, check_prompt)
     yield from _faults(roles.resources, check_resource)
     yield from faults_of_extensions
-    yield from _collisions(roles.toolsets, roles.tool_registry, "tool")
-    yield from _collisions(roles.promptsets, roles.prompt_registry, "prompt")
-    yield from _collisions(roles.resourcesets, roles.resource_registry, "resource")
+    for kind, registry in roles.registries.items():
+        yield from _collisions(roles.sets[kind], registry, kind)
     yield from _strangers(roles)
     yield from _faults([roles.health_checks], check_health_checks)
 
@@ -199,11 +188,6 @@ def _offers(container: Any) -> Iterator[str]:
         if f"{role.removesuffix('s')}_registry" in container.providers or any(sources_of(container, role)):
             yield role
             yield from (kind for one in BUNDLED if role in one.roles for kind in one.offers)
-
-
-async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
-    """Make the features of a role: those that the registry already holds, and each chosen set."""
-    return (FeatureSet(None, registry.get_all()), *await _chosen_sets(sources_of(container, role), chosen))
 
 
 async def _chosen_sets(sources: Iterable[tuple[str | None, Any]], chosen: Sequence[str]) -> list[FeatureSet]:
@@ -253,7 +237,7 @@ def _collisions(sets: Sequence[FeatureSet], registry: Registry[ItemT], kind: str
             name = _name(registry, item)
             if name and name in seen:
                 first, second = _where(registry, *seen[name]), _where(registry, item, feature_set.name)
-                yield f"Two {kind}s have the same name: {first} and {second}"
+                yield f"Two {kind} have the same name: {first} and {second}"
             seen.setdefault(name, (item, feature_set.name))
 
 

@@ -13,10 +13,19 @@ from axolotl_core.policies.access import IAuthorizer, ITokenVerifier
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
-from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool, PromptRegistry, ResourceRegistry, ToolRegistry
+from axolotl_core.registry import (
+    AnyPrompt,
+    AnyResource,
+    AnyTool,
+    PromptRegistry,
+    Registry,
+    ResourceRegistry,
+    ToolRegistry,
+)
 from axolotl_core.sessions import IEventStore
 from axolotl_server.bundled import BUNDLED
 from axolotl_server.extension import Extension, FeatureSet
+from axolotl_server.protocol.subscriptions import Listable
 
 
 class Role(NamedTuple):
@@ -53,12 +62,8 @@ ROLES: Final[Mapping[str, Role]] = {
 class Roles(msgspec.Struct, frozen=True):
     """The objects that a user's container provides."""
 
-    toolsets: tuple[FeatureSet, ...] = ()
-    promptsets: tuple[FeatureSet, ...] = ()
-    resourcesets: tuple[FeatureSet, ...] = ()
-    """Resources and templates, also those of extensions."""
-    added: Mapping[str, Sequence[FeatureSet]] = {}
-    """Features of the kinds that extensions add."""
+    sets: Mapping[str, Sequence[FeatureSet]] = {}
+    """All features by kind, those of extensions included; templates count as resources."""
     layers: tuple[Layer, ...] = ()
     bundled: tuple[Extension, ...] = ()
     """The extensions that come with the server, as far as this one uses them."""
@@ -83,24 +88,28 @@ class Roles(msgspec.Struct, frozen=True):
     @property
     def tools(self) -> tuple[AnyTool, ...]:
         """All tools, in their order."""
-        return _items(self.toolsets)
+        return self._items("tools")
 
     @property
     def prompts(self) -> tuple[AnyPrompt, ...]:
         """All prompts, in their order."""
-        return _items(self.promptsets)
+        return self._items("prompts")
 
     @property
     def resources(self) -> tuple[AnyResource, ...]:
         """All resources and templates, in their order."""
-        return _items(self.resourcesets)
+        return self._items("resources")
 
     @property
     def set_names(self) -> dict[int, str]:
         """The names of the tool sets, by the identity of each feature in them."""
-        sets = (*self.toolsets, *self.promptsets, *self.resourcesets, *chain.from_iterable(self.added.values()))
+        sets = chain.from_iterable(self.sets.values())
         return {id(item): one.name for one in sets if one.name is not None for item in one.items}
 
+    @property
+    def registries(self) -> dict[Listable, Registry[Any]]:
+        """The registries, by the kind of their features."""
+        return {"tools": self.tool_registry, "prompts": self.prompt_registry, "resources": self.resource_registry}
 
-def _items(sets: Sequence[FeatureSet]) -> tuple[Any, ...]:
-    return tuple(item for one in sets for item in one.items)
+    def _items(self, kind: str) -> tuple[Any, ...]:
+        return tuple(item for one in self.sets.get(kind, ()) for item in one.items)

@@ -69,12 +69,12 @@ class Admission:
             self._turn_began = self._work_began = self._work_ended = monotonic()
             loop.call_soon(self._end_turn, loop)
         if self._is_too_long(self._waiting + 1) and not self._displace(share):
-            raise overloaded("the server is busy")
+            raise overloaded("Service unavailable: the server is busy; try again")
         turn: Future[bool] = loop.create_future()
         self._queues.setdefault(share, deque()).append(turn)
         self._waiting += 1
         if not await turn:
-            raise overloaded("the server is busy")
+            raise overloaded("Service unavailable: the server is busy; try again")
 
     def _is_too_long(self, waiting: int) -> bool:
         """Whether the last of these requests would wait for too long; a few may wait, however long each takes."""

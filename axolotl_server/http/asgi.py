@@ -32,12 +32,12 @@ class HttpRefusal(InvalidRequest):
 RETRY_AFTER: Final = (b"retry-after", b"1")
 
 
-def overloaded(problem: str) -> HttpRefusal:
+def overloaded(message: str) -> HttpRefusal:
     """Make a refusal with 503 that tells programs, too, when to try again.
 
     No variable may hold it where it is raised: its traceback would keep the body of the message in a cycle.
     """
-    refusal = HttpRefusal(503, f"Service unavailable: {problem}; try again", headers=[RETRY_AFTER])
+    refusal = HttpRefusal(503, message, headers=[RETRY_AFTER])
     refusal.data = {"reason": "overloaded", "retryAfterMs": 1000}
     return refusal
 
@@ -168,7 +168,7 @@ class RunningBodies:
         """Count a large body during the block; refuse it with 503 if there are too many."""
         mine = self._by_share[share] if share is not None else 0
         if (self.used and self.used + size > self._max_bytes) or (mine and mine + size > self._max_bytes // 2):
-            raise overloaded("too many large messages are being answered")
+            raise overloaded("Service unavailable: too many large messages are being answered; try again")
         self.used += size
         self._by_share[share] += size
         try:

@@ -74,9 +74,9 @@ class Observation:
 
                 self.spans = otel.Spans(self._flushed(otel.tracer_provider(settings.server)))
             if telemetry.metrics:
-                from axolotl_server.observation import otel, otel_metrics
+                from axolotl_server.observation import otel
 
-                instruments = otel_metrics.instruments_of(self._flushed(otel.meter_provider(settings.server)))
+                instruments = otel.instruments_of(self._flushed(otel.meter_provider(settings.server)))
                 instruments.add(self.values)
                 self._closing.callback(instruments.remove, self.values)
         except ImportError as error:
@@ -99,7 +99,7 @@ class Observation:
     def _send_logs(self, settings: ServerSettings) -> None:
         """Send the records of all loggers from now on."""
         try:
-            from axolotl_server.observation.otel_logs import OtelHandler, logger_provider
+            from axolotl_server.observation.otel import OtelHandler, logger_provider
 
             provider = logger_provider(settings.server)
         except ImportError as error:

@@ -1,16 +1,22 @@
-"""OpenTelemetry: spans, and providers configured by the standard environment variables."""
+"""OpenTelemetry: spans, metrics and logs, with providers configured by the standard environment variables."""
 
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import entry_points
 from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
+from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger_provider, set_logger_provider
 from opentelemetry.context import Context
+from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
 from opentelemetry.trace import (
     Link,
     Span,
@@ -24,13 +30,32 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.observation.metrics import UNKNOWN
+from axolotl_server.observation.json_log import call_fields
+from axolotl_server.observation.metrics import BUCKETS, UNKNOWN, Metric, MetricValues, Reading
 from axolotl_server.observation.observer import Operation, Target
+from axolotl_server.observation.tracebacks import TracebackLimit
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.server import ServerIdentity
 
 _TRACEPARENT: Final = b"traceparent"
 _SESSION_DIGITS: Final = 32
+_EXPORTING: Final = frozenset({"opentelemetry", "requests", "urllib3"})
+"""Loggers of the exporters, whose records would cause further records when they are sent."""
+_MAX_TEXT_CHARACTERS: Final = 16 * 1024
+_SEVERITIES: Final = (
+    (logging.CRITICAL, SeverityNumber.FATAL),
+    (logging.ERROR, SeverityNumber.ERROR),
+    (logging.WARNING, SeverityNumber.WARN),
+    (logging.INFO, SeverityNumber.INFO),
+)
+_ATTRIBUTES: Final = {
+    "kind": "axolotl.kind",
+    "name": "axolotl.name",
+    "request_id": "jsonrpc.request.id",
+    "reference": "axolotl.reference",
+    "subject": "enduser.id",
+}
+"""The fields of JSON lines, and their names as attributes; the trace is part of every record."""
 
 
 class OperationSpan:
@@ -228,3 +253,120 @@ def resource_of(identity: ServerIdentity) -> Any:
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: identity.name}))
     return Resource({SERVICE_VERSION: identity.version}).merge(resource)
+
+
+class Instruments:
+    """The instruments of one provider, which all servers of a process share."""
+
+    def __init__(self, provider: MeterProvider) -> None:
+        self._meter = provider.get_meter("axolotl")
+        self._servers: set[MetricValues] = set()
+        self._known: set[str] = set()
+        self._histograms: dict[str, Histogram] = {}
+
+    def add(self, values: MetricValues) -> None:
+        """Start sending the metrics of a server, those that it adds later included."""
+        self._servers.add(values)
+        values.on_add = partial(self._send, values)
+        for metric in values.metrics:
+            self._send(values, metric)
+
+    def _send(self, values: MetricValues, metric: Metric) -> None:
+        name, unit, text = metric.name, metric.unit, metric.description
+        is_new = name not in self._known
+        self._known.add(name)
+        if metric.kind == "histogram":
+            if is_new:
+                self._histograms[name] = self._meter.create_histogram(
+                    name, unit, text, explicit_bucket_boundaries_advisory=list(BUCKETS)
+                )
+            values.histograms[name].export = self._histograms[name].record
+        elif is_new and metric.kind == "counter":
+            self._meter.create_observable_counter(name, [self._reader(metric)], unit, text)
+        elif is_new:
+            self._meter.create_observable_up_down_counter(name, [self._reader(metric)], unit, text)
+
+    def remove(self, values: MetricValues) -> None:
+        """Stop sending the metrics of a server."""
+        self._servers.discard(values)
+
+    def _reader(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(options: CallbackOptions) -> Iterable[Observation]:
+            for values in tuple(self._servers):
+                for labels, value in _read(values, metric):
+                    yield Observation(value, dict(zip(metric.labels, labels, strict=True)))
+
+        return read
+
+
+def _read(values: MetricValues, metric: Metric) -> Iterable[Reading]:
+    """Read in a thread of the exporter; values that change at the same moment are read the next time."""
+    try:
+        return values.read(metric.name)
+    except RuntimeError:
+        return ()
+
+
+_INSTRUMENTS: Final[WeakKeyDictionary[MeterProvider, Instruments]] = WeakKeyDictionary()
+
+
+def instruments_of(provider: MeterProvider) -> Instruments:
+    """Return the instruments of a provider, which are made when they are first needed."""
+    if provider not in _INSTRUMENTS:
+        _INSTRUMENTS[provider] = Instruments(provider)
+    return _INSTRUMENTS[provider]
+
+
+class OtelHandler(logging.Handler):
+    """Sends records with the fields of JSON lines: neither arguments of calls nor the values in `extra`."""
+
+    def __init__(self, provider: LoggerProvider, *, subject: bool) -> None:
+        super().__init__()
+        self._provider = provider
+        self._subject = subject
+        self._limit = TracebackLimit()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] in _EXPORTING:
+            return
+        try:
+            self._provider.get_logger(record.name).emit(self._translate(self._limit.apply(record)))
+        except Exception:
+            self.handleError(record)
+
+    def _translate(self, record: logging.LogRecord) -> LogRecord:
+        fields = call_fields(record, subject=self._subject)
+        attributes = {_ATTRIBUTES[name]: value for name, value in fields.items() if name in _ATTRIBUTES}
+        if record.exc_info and record.exc_info[0] is not None:
+            attributes["exception.type"] = record.exc_info[0].__qualname__
+            attributes["exception.stacktrace"] = "".join(traceback.format_exception(*record.exc_info))[
+                -_MAX_TEXT_CHARACTERS:
+            ]
+        if record.stack_info:
+            attributes["code.stacktrace"] = record.stack_info[-_MAX_TEXT_CHARACTERS:]
+        number = next((one for level, one in _SEVERITIES if record.levelno >= level), SeverityNumber.DEBUG)
+        return LogRecord(
+            timestamp=int(record.created * 1e9),
+            severity_text=record.levelname,
+            severity_number=number,
+            body=record.getMessage()[:_MAX_TEXT_CHARACTERS],
+            attributes=attributes,
+        )
+
+
+def logger_provider(identity: ServerIdentity) -> LoggerProvider:
+    """Return the process's logger provider; make and set one if there is none.
+
+    Records wait in a queue of `OTEL_BLRP_MAX_QUEUE_SIZE` (2048) records; the oldest ones are dropped if it is full.
+    """
+    from opentelemetry.sdk._logs import LoggerProvider as SdkProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+    current = get_logger_provider()
+    if type(current).__name__ != "ProxyLoggerProvider":  # the class is not public
+        return current
+    provider = SdkProvider(resource=resource_of(identity), shutdown_on_exit=False)
+    for exporter in make_exporters("logs"):
+        provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
+    set_logger_provider(provider)
+    return provider

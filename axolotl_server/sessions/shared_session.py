@@ -26,9 +26,8 @@ from axolotl_server.http.event_stream import EventStream
 from axolotl_server.protocol.connection import Audience, Forwarded, MayHear
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.flow_control import Backlog
-from axolotl_server.sessions.event_archive import STREAM_END, parse_event_id
+from axolotl_server.sessions.event_archive import STREAM_END, StreamFollower, parse_event_id
 from axolotl_server.sessions.session import IAttached, Session, SessionStream, new_stream_id
-from axolotl_server.sessions.stream_follower import StreamFollower
 
 AnswerT = TypeVar("AnswerT")
 
@@ -55,7 +54,6 @@ class BusMessage(msgspec.Struct, array_like=True, frozen=True):
     """Who may hear a message for a client; None is everybody."""
 
 
-_decode = msgspec.msgpack.Decoder(BusMessage).decode
 _encode = msgspec.msgpack.Encoder().encode
 _decode_principal = msgspec.msgpack.Decoder(Principal).decode
 
@@ -96,13 +94,6 @@ class SessionBus:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def read(self, data: bytes) -> BusMessage | None:
-        """Decode a message; None if it comes from another version of the software."""
-        try:
-            return _decode(data)
-        except msgspec.DecodeError:
-            return None
 
     async def close(self) -> None:
         """Send the waiting messages, and close the store."""

@@ -70,7 +70,7 @@ class FileSettings(SecretValues, frozen=True):
         """Find the line of a setting."""
         if self.path is None:
             return Origin(Source.FILE, "file")
-        from axolotl_server.settings.toml_lines import line_of
+        from axolotl_server.settings.mistakes import line_of
 
         line = line_of(self.path, (*self.table, *keys))
         return Origin(Source.FILE, file_name(self.path) + (f":{line}" if line else ""))

@@ -34,7 +34,7 @@ async def kitchen() -> AsyncIterator[ConsoleServer]:
 async def store() -> AsyncIterator[ConsoleServer]:
     """The shop, loaded by name and with visible arguments."""
     async with serving_console(shop.Container(), show_arguments=True) as server:
-        server.host.target = "tests.browser.shop:Container"
+        server.host.assembly.target = "tests.browser.shop:Container"
         yield server
 
 

@@ -129,7 +129,7 @@ async def take(browser: Browser, shot: Shot) -> bytes:
     shop.Finish.reset()
     with patch("axolotl_server.extensions.console.journal.time", FixedClock()):
         async with serving_console(shop.Container()) as server:
-            server.host.target = "shop.py"
+            server.host.assembly.target = "shop.py"
             with patch("axolotl_server.extensions.console.description.import_path", lambda target: _ImportPath()):
                 return await _photograph(browser, server, shot)
 

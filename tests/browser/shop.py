@@ -112,7 +112,7 @@ async def cancel_order(
     return f"Order {number} is cancelled ({reason})."
 
 
-@tool(title="Export orders", annotations=READ, timeout_seconds=90)
+@tool(title="Export orders", annotations=READ, timeout_seconds=90, task_support="optional")
 async def export_orders(context: Context, format: Literal["csv", "json"] = "csv", total: int | None = None) -> str:
     """Export all orders, with progress.
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.question import Titles
 
 
 class Name(BaseModel):

@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType
 
 from axolotl_core import ConfigurationError
 from axolotl_core.arguments import check_textual, property_of
-from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.question import Titles
 from axolotl_core.schema import JsonSchema, schema_of
 
 

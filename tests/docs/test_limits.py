@@ -12,7 +12,7 @@ from axolotl_server import InProcessClient, connect
 from axolotl_server.access.quotas import quota_rules
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.settings.policies import QuotaSettings
-from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from axolotl_server.stores.quotas import MemoryQuotaStore
 from tests.support.core.quota_model import START
 from tests.support.docs.pages import EXAMPLES, blocks_in, read_page
 from tests.support.tools import container_of

@@ -13,7 +13,7 @@ from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
-from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.results import MemoryResultStore
 from tests.support.peers.layer_calls import HandCall, spec_of
 from tests.support.servers.serving import until
 

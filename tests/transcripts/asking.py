@@ -7,7 +7,7 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
 from axolotl_core import Context, Declined, prompt, resource, tool
-from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.question import Titles
 from axolotl_core.questions.sampling import ModelPreferences, SamplingTool
 from axolotl_core.tools.schema_tool import SchemaTool
 

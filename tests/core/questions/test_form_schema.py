@@ -11,7 +11,7 @@ import pytest
 from pydantic import AnyUrl, BaseModel, EmailStr, Field, RootModel, SecretStr, create_model
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.questions.form_schema import Titles, form_of
+from axolotl_core.questions.question import Titles, form_of
 from axolotl_core.schema import schema_of
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_server.access.fetcher import HttpFetcher, Unavailable
-from axolotl_server.access.issuer_keys import KeySet, discover_keys
+from axolotl_server.access.jwt_verifier import KeySet, discover_keys
 from tests.support.authorization_server import RESOURCE, Authority, SigningKey, authority
 from tests.support.servers.authenticated_server import bearer, discover, gated, principal_of
 from tests.support.servers.serving import HttpServer, until

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from axolotl_core import ConfigurationError
 from axolotl_server.settings.environment import EnvFile, unknown_variables
 from axolotl_server.settings.loading import load_settings
+from axolotl_server.settings.mistakes import lines_of
 from axolotl_server.settings.settings_file import FileSettings, find_file
-from axolotl_server.settings.toml_lines import lines_of
 
 
 @pytest.fixture(autouse=True)

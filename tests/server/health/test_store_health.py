@@ -13,7 +13,7 @@ from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
 from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.results import MemoryResultStore
 from tests.support.authorization_server import authority
 from tests.support.peers.wire import call, mirrored, raw_exchange, raw_request
 from tests.support.servers.probed_server import Probed, probed

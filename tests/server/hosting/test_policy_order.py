@@ -6,8 +6,7 @@ from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_core.policies.tool_rules import Breaker, Idempotency, Retry
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.client.replies import Question
-from axolotl_server.layers.breaker import BreakerLayer
-from axolotl_server.layers.circuit import CircuitBreaker
+from axolotl_server.layers.breaker import BreakerLayer, CircuitBreaker
 from tests.support.tools import container_of
 
 

@@ -11,7 +11,7 @@ from axolotl_core import Context, ITool, NoArguments, ToolAnnotations
 from axolotl_core.policies.tool_rules import ClaimResult, Idempotency, IResultStore
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.client.replies import Question
-from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.results import MemoryResultStore
 from tests.support.audited_calls import MemorySink
 from tests.support.servers.serving import until
 from tests.support.stores.redis_server import RedisServer

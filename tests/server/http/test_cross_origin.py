@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http.cross_origin import CrossOriginApp
+from axolotl_server.http.assembly import CrossOriginApp
 from tests.support.authorization_server import authority
 from tests.support.peers.wire import RawReply, raw_exchange, raw_request
 from tests.support.servers.authenticated_server import bearer, discover, gated

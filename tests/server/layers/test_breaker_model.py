@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from axolotl_core.policies.tool_rules import Breaker
-from axolotl_server.layers.circuit import CircuitBreaker
+from axolotl_server.layers.breaker import CircuitBreaker
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from axolotl_core.layers import Call
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit, WindowLimit
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.layers.quota import QuotaLayer
-from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from axolotl_server.stores.quotas import MemoryQuotaStore
 from tests.support.stores.quota_stores import Clock
 from tests.support.tools import Echo, Probe, container_of
 

@@ -15,8 +15,7 @@ from axolotl_core.content import Annotations, AudioContent, ImageContent, Resour
 from axolotl_core.errors import MissingCapability
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
-from axolotl_core.questions.form_schema import Titles
-from axolotl_core.questions.question import Question, form_question, roots_question, url_question
+from axolotl_core.questions.question import Question, Titles, form_question, roots_question, url_question
 from axolotl_core.questions.sampling import (
     ModelPreferences,
     SamplingMessage,

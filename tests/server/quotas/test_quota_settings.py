@@ -11,7 +11,7 @@ from axolotl_core.policies.quota import QuotaRule, RateLimit, WindowLimit
 from axolotl_server.access.quotas import OutageTolerantStore, quota_layer, quota_rules, quota_store
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.settings.policies import QuotaSettings
-from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from axolotl_server.stores.quotas import MemoryQuotaStore
 from tests.support.core.quota_model import claims_of
 from tests.support.stores.redis_server import redis_client
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core.policies.quota import RateLimit, WindowLimit
-from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from axolotl_server.stores.quotas import MemoryQuotaStore
 from tests.support.core.quota_model import SECOND, costs, rate_limits, window_limits
 from tests.support.stores.quota_stores import Clock, Till
 

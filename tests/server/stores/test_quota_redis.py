@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 
 from axolotl_core import ConfigurationError
 from axolotl_core.policies.quota import QuotaStoreError, RateLimit, WindowLimit
+from axolotl_server.stores.quotas import RedisQuotaStore
 from axolotl_server.stores.redis_client import RedisClient
-from axolotl_server.stores.redis_quotas import RedisQuotaStore
 from tests.support.core.quota_model import SECOND, claims_of
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.stores.redis_server import RedisServer, redis_client

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from axolotl_core.policies.tool_rules import IResultStore
-from axolotl_server.stores.memory_results import MemoryResultStore
-from axolotl_server.stores.redis_results import RedisResultStore
+from axolotl_server.stores.results import MemoryResultStore, RedisResultStore
 from tests.support.stores.redis_server import redis_client
 
 

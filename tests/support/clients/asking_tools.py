@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, Field
 
 from axolotl_core import Context, Declined, tool
-from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.question import Titles
 from axolotl_core.questions.sampling import SamplingMessage, SamplingTool, ToolUseResult
 from axolotl_core.registry import AnyTool
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import Context, PromptMessage, ResourceNotFound, ToolError, prompt, resource, tool
 from axolotl_core.content import BlobResource, TextContent, TextResource
-from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.question import Titles
 from axolotl_server.extension import Extension
 
 PICTURE = b"\x89PNG\r\n\x00\xff"

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from axolotl_core.policies.quota import IQuotaStore, QuotaRefusal
-from axolotl_server.stores.memory_quotas import MemoryQuotaStore
-from axolotl_server.stores.redis_quotas import RedisQuotaStore
+from axolotl_server.stores.quotas import MemoryQuotaStore, RedisQuotaStore
 from tests.support.core.quota_model import START, Wanted, claims_of
 from tests.support.stores.redis_server import RedisServer, redis_client
 

@@ -11,8 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from axolotl_cli.scaffold.rendering import TEMPLATES
-from axolotl_cli.scaffold.wheel import PACKAGES
+from axolotl_cli.scaffold.rendering import PACKAGES, TEMPLATES
 from axolotl_core._version import __version__
 from tests.cli.conftest import CommandLine
 from tests.support.commands import ROOT, environment_with

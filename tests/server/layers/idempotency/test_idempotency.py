@@ -16,7 +16,7 @@ from axolotl_core.tools.schema_tool import SchemaTool
 from axolotl_server import connect
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
-from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.results import MemoryResultStore
 from tests.support.counting_tools import Order, Pay, Till, forget, outage_log, text
 from tests.support.peers.layer_calls import HandCall, spec_of
 from tests.support.tools import Echo, container_of

@@ -12,7 +12,7 @@ from axolotl_core.errors import Overloaded
 from axolotl_core.layers import Call, Leftover
 from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.results import MemoryResultStore
 from tests.support.counting_tools import Order, Pay, Till, text
 from tests.support.peers.memory_peer import Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until

@@ -14,9 +14,8 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
 from axolotl_core.policies.tool_rules import ResultStoreError
 from axolotl_server.settings.calls import IdempotencySettings
-from axolotl_server.stores.memory_results import MemoryResultStore, make_result_store
 from axolotl_server.stores.redis_client import RedisClient
-from axolotl_server.stores.redis_results import RedisResultStore
+from axolotl_server.stores.results import MemoryResultStore, RedisResultStore, make_result_store
 from tests.support.counting_tools import Till, text
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.stores.redis_server import RedisServer, redis_client
