@@ -9,7 +9,14 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS, Revision
 from axolotl_core.resources.skills import SKILLS_EXTENSION
 from axolotl_server.client.channel import InvalidReply, MemoryChannel, MemoryPipe
-from axolotl_server.client.replies import Answering, CallReply, PromptReply, ResourceReply, ServerDescription
+from axolotl_server.client.replies import (
+    Answering,
+    CallReply,
+    PromptReply,
+    ResourceReply,
+    ServerDescription,
+    check_result,
+)
 from axolotl_server.client.requests import (
     MAX_PAGES,
     Listeners,
@@ -213,8 +220,6 @@ class Client:
 
     def _checked(self, method: str, result: Any) -> Any:
         if not self._is_trusted:
-            from axolotl_server.client.result_shape import check_result
-
             check_result(method, result)
         return result
 
