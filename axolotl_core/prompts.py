@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -12,6 +12,7 @@ from axolotl_core.content import BLOCKS, ContentBlock, TextContent
 from axolotl_core.features.completion import CompletableFunction, ICompletable, check_model
 from axolotl_core.features.feature import check_attributes, check_awaited, check_kind, declared_types
 from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
+from axolotl_core.schema import P, R
 
 ArgumentsT = TypeVar("ArgumentsT")
 _ROLES: Final = ("user", "assistant")
@@ -110,10 +111,6 @@ def _message(part: Any) -> PromptMessage:
     if not isinstance(part.block, BLOCKS):
         raise TypeError(f"a prompt message contains a string or a content block, not {type(part.content).__name__}")
     return part
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):

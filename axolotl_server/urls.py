@@ -49,6 +49,15 @@ def hosts_of(url: str) -> frozenset[str]:
     return frozenset({parts.netloc} if parts.port is not None else {parts.netloc, f"{parts.netloc}:{default}"})
 
 
+def without_secrets(url: str) -> str:
+    """Leave out the parts of a URL that may be secret: the user, the password and the query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is not a URL"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def _split(uri: str) -> SplitResult | None:
     """Split a URI; None if that is not possible without changing it."""
     if not uri.isprintable() or " " in uri or "://" not in uri:

@@ -9,11 +9,12 @@ from pydantic import BaseModel, TypeAdapter
 
 from axolotl_core.protocol.result_keys import META_PREFIX
 from axolotl_server.client.replies import CallReply, PromptReply, RemoteError, ResourceReply
-from axolotl_testing.findings import indented
 
 _FAILURE: Final = "_error"
 """How the reasons of hidden exceptions end, which are not refusals."""
 _NUMBER: Final = (bool, int, float)
+_SHOWN: Final = 20
+"""How many findings a message shows."""
 
 
 def assert_result(outcome: CallReply | PromptReply | ResourceReply, expected: Any) -> None:
@@ -115,3 +116,9 @@ def _differences(expected: Any, actual: Any, path: str) -> Iterator[str]:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def indented(findings: Sequence[str]) -> str:
+    """Write each finding on a line of its own, but not more than twenty."""
+    more = [f"and {len(findings) - _SHOWN} more"] if len(findings) > _SHOWN else []
+    return "".join(f"\n  {one}" for one in [*findings[:_SHOWN], *more])

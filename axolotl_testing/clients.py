@@ -20,7 +20,7 @@ from axolotl_server.http.asgi import PrincipalGate
 from axolotl_server.settings.policies import PrincipalSettings
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.pipes import StandardStreams
-from axolotl_testing.findings import indented
+from axolotl_testing.assertions import indented
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
 
 if TYPE_CHECKING:

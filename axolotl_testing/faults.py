@@ -14,7 +14,7 @@ from axolotl_core.names import did_you_mean
 from axolotl_core.policies.quota import IQuotaStore, QuotaStoreError
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
 from axolotl_core.sessions import IEventStore
-from axolotl_testing.findings import indented
+from axolotl_testing.assertions import indented
 
 StoreName: TypeAlias = Literal["quotas", "results", "events"]
 _Act: TypeAlias = "Callable[[InjectedFault, Call, Invoke], Awaitable[Any]]"

@@ -11,7 +11,7 @@ from axolotl_core.names import did_you_mean
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.host import ServerHost
-from axolotl_testing.findings import indented
+from axolotl_testing.assertions import indented
 from axolotl_testing.principal import as_principal
 from axolotl_testing.project import DEFAULT_PROFILE, ContainerSource, Project, SettingsSource
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 from pydantic import BaseModel
@@ -11,7 +11,7 @@ from axolotl_core.arguments import ParseArguments, model_parser, property_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.function_feature import FunctionFeature, parameters_schema
-from axolotl_core.schema import JsonSchema, admits_extra, schema_of
+from axolotl_core.schema import JsonSchema, P, R, admits_extra, schema_of
 
 MAX_VALUES: Final = 100
 """The maximum number of suggestions in one reply, by the protocol."""
@@ -111,8 +111,6 @@ def check_model(feature: ICompletable, what: str, base: str) -> None:
         raise ConfigurationError(f"{kind.__name__} has no {what} model: write class {kind.__name__}({base})")
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 CompleterT = TypeVar("CompleterT", bound=Completer)
 
 

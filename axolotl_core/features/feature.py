@@ -36,7 +36,6 @@ _REMEDIES: Final[Mapping[str, str]] = {
 UNSENDABLE: Final = (ValidationError, PydanticSerializationError, UnicodeEncodeError)
 """What encoding an output raises if it does not fit its type, or is not JSON."""
 
-
 Names: TypeAlias = Annotated[frozenset[str], Strict(False)]
 _Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _FromZero: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -12,10 +12,8 @@ from typing import (
     ClassVar,
     Final,
     Generic,
-    ParamSpec,
     Self,
     TypedDict,
-    TypeVar,
     cast,
     get_args,
     get_origin,
@@ -40,7 +38,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.attributes import caller_place, similar
 from axolotl_core.features.feature import Execution, IFeature, type_hints
 from axolotl_core.protocol.identity import Icon
-from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of, schemas_of
+from axolotl_core.schema import JsonSchema, P, R, adapter_of, admits_extra, closed, schema_of, schemas_of
 
 _MUTABLE: Final = (list, dict, set, bytearray)
 """Defaults of these types are copied for each call, as pydantic does for fields of models."""
@@ -238,10 +236,6 @@ def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Ma
     else:
         return
     raise ConfigurationError(f"{function.__qualname__}({parameter.name}){caller_place()}: {problem}")
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class FeatureOptions(TypedDict, total=False):

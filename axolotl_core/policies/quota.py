@@ -81,7 +81,6 @@ class WindowCharge(msgspec.Struct, frozen=True):
 
 Charge: TypeAlias = BucketCharge | WindowCharge
 
-
 Dimension: TypeAlias = Literal["principal", "tenant", "tool", "toolset"]
 """What a rule counts separately."""
 Counted: TypeAlias = Literal["calls", "requests"]

@@ -31,13 +31,15 @@ def check_limits(data: bytes, max_values: int) -> None:
         ParseError: if it is nested too deeply.
         InvalidRequest: if it has too many values.
     """
-    structure = _without_escapes(data).translate(None, _NOT_STRUCTURE)
+    # Without escaped quotes and backslashes, each quote begins or ends a text.
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
+    structure = unescaped.translate(None, _NOT_STRUCTURE)
     if len(structure) <= MAX_DEPTH:
         return
     structure = structure.replace(b'""', b"")
     if structure.count(b'"') > 2 * max_values:
         raise _too_many(max_values)
-    structure = _outside_strings(structure)
+    structure = b"".join(structure.split(b'"')[::2])
     brackets = structure.translate(None, b",:")
     if len(structure) - len(brackets) // 2 > max_values:
         raise _too_many(max_values)
@@ -104,12 +106,3 @@ def _too_many(max_values: int) -> InvalidRequest:
     return InvalidRequest(
         f"Invalid request: the message has more than {max_values} JSON values; send less data in one message"
     )
-
-
-def _without_escapes(data: bytes) -> bytes:
-    """Remove escaped quotes and backslashes, so that each quote begins or ends a string."""
-    return data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
-
-
-def _outside_strings(data: bytes) -> bytes:
-    return b"".join(data.split(b'"')[::2]) if b'"' in data else data

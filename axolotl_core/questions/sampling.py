@@ -42,18 +42,17 @@ def serialize_tools(tools: Sequence[AnySamplingTool]) -> list[Mapping[str, Any]]
     names = [tool.name for tool in tools]
     if len(set(names)) != len(names):
         raise ValueError(f"Two tools have the same name: {names}")
-    return [_serialize_tool(tool) for tool in tools]
+    for tool in tools:
+        if tool.input_schema.get("type") != "object":
+            raise ValueError(f'The input schema of the tool {tool.name!r} must have "type": "object"')
+    return [
+        _given(name=tool.name, inputSchema=tool.input_schema, title=tool.title, description=tool.description or None)
+        for tool in tools
+    ]
 
 
-def _serialize_tool(tool: AnySamplingTool) -> Mapping[str, Any]:
-    if tool.input_schema.get("type") != "object":
-        raise ValueError(f'The input schema of the tool {tool.name!r} must have "type": "object"')
-    written: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
-    if tool.title is not None:
-        written["title"] = tool.title
-    if tool.description:
-        written["description"] = tool.description
-    return written
+def _given(**members: Any) -> dict[str, Any]:
+    return {name: member for name, member in members.items() if member is not None}
 
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -142,13 +141,12 @@ class ModelPreferences(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _as_params(self) -> Mapping[str, Any]:
         """The preferences as the protocol has them."""
-        written = {
-            "hints": [{"name": hint} for hint in self.hints] or None,
-            "costPriority": self.cost_priority,
-            "speedPriority": self.speed_priority,
-            "intelligencePriority": self.intelligence_priority,
-        }
-        return {key: value for key, value in written.items() if value is not None}
+        return _given(
+            hints=[{"name": hint} for hint in self.hints] or None,
+            costPriority=self.cost_priority,
+            speedPriority=self.speed_priority,
+            intelligencePriority=self.intelligence_priority,
+        )
 
 
 class SamplingOptions(TypedDict, total=False):
@@ -218,19 +216,18 @@ def sampling_question(
     conversation = [SamplingMessage("user", messages)] if isinstance(messages, str) else list(messages)
     if isinstance(stop_sequences, str):
         raise ValueError("stop_sequences must be a list of strings, not a string")
-    params = {
-        "messages": serialize_messages(conversation),
-        "maxTokens": max_tokens,
-        "systemPrompt": system_prompt,
-        "temperature": temperature,
-        "stopSequences": list(stop_sequences) or None,
-        "modelPreferences": model_preferences and model_preferences._as_params,
-        "includeContext": include_context,
-        "metadata": metadata,
-        "tools": serialize_tools(tools) or None,
-        "toolChoice": tool_choice and {"mode": tool_choice},
-    }
-    given = {key: value for key, value in params.items() if value is not None}
+    params = _given(
+        messages=serialize_messages(conversation),
+        maxTokens=max_tokens,
+        systemPrompt=system_prompt,
+        temperature=temperature,
+        stopSequences=list(stop_sequences) or None,
+        modelPreferences=model_preferences and model_preferences._as_params,
+        includeContext=include_context,
+        metadata=metadata,
+        tools=serialize_tools(tools) or None,
+        toolChoice=tool_choice and {"mode": tool_choice},
+    )
     uses_tools = any(isinstance(block, ToolUse) for message in conversation for block in message.blocks)
     required: dict[str, Any] = {"tools": {}} if tools or uses_tools else {}
     if include_context in ("thisServer", "allServers"):
@@ -238,7 +235,7 @@ def sampling_question(
     return Question(
         method="sampling/createMessage",
         # blocks and models as plain JSON, and bytes as base64
-        params=to_jsonable_python(msgspec.to_builtins(given, enc_hook=to_jsonable_python)),
+        params=to_jsonable_python(msgspec.to_builtins(params, enc_hook=to_jsonable_python)),
         requires={"sampling": required},
     )
 

@@ -4,19 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    ParamSpec,
-    TypeAlias,
-    TypeVar,
-    Unpack,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, Unpack
 from urllib.parse import unquote
 
 import msgspec
@@ -41,7 +29,7 @@ from axolotl_core.features.feature import (
 from axolotl_core.features.function_feature import FeatureOptions, decorate, features_of
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
-from axolotl_core.schema import JsonSchema
+from axolotl_core.schema import JsonSchema, P, R
 
 if TYPE_CHECKING:
     from axolotl_core.resources.uri_template import UriTemplate
@@ -238,10 +226,6 @@ def _is_traversal(text: str) -> bool:
             return False
         text = decoded
     return True
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class ResourceOptions(FeatureOptions, total=False):

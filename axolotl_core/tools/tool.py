@@ -3,7 +3,7 @@
 import inspect
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, get_origin, overload
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, Unpack, get_origin, overload
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter
@@ -24,7 +24,7 @@ from axolotl_core.features.function_feature import (
     parameters_schema,
 )
 from axolotl_core.policies.tool_rules import Approval, Breaker, Idempotency, Retry
-from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
+from axolotl_core.schema import JsonSchema, P, R, adapter_of, admits_extra, closed, schema_of
 
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required", "detached"]
 TaskRestart: TypeAlias = Literal["resume", "never"]
@@ -131,10 +131,6 @@ def check_definition(tool: Any) -> None:
     check_attributes(tool, ITool)
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class ToolOptions(FeatureOptions, total=False):

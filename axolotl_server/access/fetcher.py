@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from axolotl_core.errors import AxolotlError
-from axolotl_server.urls import check_url, is_loopback
+from axolotl_server.urls import check_url, is_loopback, without_secrets
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
@@ -66,7 +66,7 @@ class HttpFetcher:
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError):
-            raise Unavailable(f"{_without_secrets(url)} answered with something that is not a JSON object") from None
+            raise Unavailable(f"{without_secrets(url)} answered with something that is not a JSON object") from None
 
     async def _send(self, method: str, url: str, *, is_probe: bool, **content: Any) -> _Response:
         async with self._loading:
@@ -75,7 +75,7 @@ class HttpFetcher:
         import httpx2  # loaded by now
 
         local, remote = self._clients
-        place = _without_secrets(url)
+        place = without_secrets(url)
         try:
             check_url(url)
             client = local if is_loopback(urlsplit(url).hostname or "") else remote
@@ -119,12 +119,3 @@ class HttpFetcher:
             )
 
         return make(trust_env=False), make(trust_env=True)
-
-
-def _without_secrets(url: str) -> str:
-    """Leave out the parts of a URL that may be secret: the user, the password and the query."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "an address that is not a URL"
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -10,15 +10,16 @@ from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS,
 from axolotl_core.resources.skills import SKILLS_EXTENSION
 from axolotl_server.client.channel import InvalidReply, MemoryChannel, MemoryPipe
 from axolotl_server.client.replies import (
-    EVERYTHING,
     Answering,
     CallReply,
     PromptReply,
     ResourceReply,
     ServerDescription,
+    check_result,
 )
 from axolotl_server.client.requests import (
     MAX_PAGES,
+    Listeners,
     Listening,
     OnNotification,
     Requests,
@@ -101,7 +102,7 @@ class Client:
         tool asks and there is no `answer`, and TaskCancelled if the task was cancelled.
         """
         params = {"name": name, "arguments": arguments or {}}
-        result = await self._finish("tools/call", params, meta, on_progress, on_log)
+        result = await self._finish("tools/call", params, meta, Listeners(on_progress, on_log))
         task_id = task_id_in(result)
         if task_id is not None:
             result = self._checked("tools/call", await self._requests.follow_or_cancel(task_id))
@@ -122,7 +123,7 @@ class Client:
         it asks and there is no `answer`.
         """
         params = {"name": name, "arguments": arguments or {}}
-        return PromptReply.of(await self._finish("prompts/get", params, meta, on_progress, on_log))
+        return PromptReply.of(await self._finish("prompts/get", params, meta, Listeners(on_progress, on_log)))
 
     async def read_resource(
         self,
@@ -137,7 +138,9 @@ class Client:
         Raises RemoteError if there is no such resource or reading it fails, and UnansweredQuestion if it asks and there
         is no `answer`.
         """
-        return ResourceReply.of(await self._finish("resources/read", {"uri": uri}, meta, on_progress, on_log))
+        return ResourceReply.of(
+            await self._finish("resources/read", {"uri": uri}, meta, Listeners(on_progress, on_log))
+        )
 
     async def complete(
         self,
@@ -187,7 +190,7 @@ class Client:
         Without an `answer`, the result may be the questions. A `_meta` in the params is kept. Raises RemoteError if the
         answer is an error, UnansweredQuestion if the server keeps asking, and ConnectionError if the client is closed.
         """
-        return self._checked(method, await self._requests.finish(method, params, on_progress, on_log))
+        return self._checked(method, await self._requests.finish(method, params, Listeners(on_progress, on_log)))
 
     async def run(
         self,
@@ -201,7 +204,7 @@ class Client:
 
         Raises TaskCancelled if the task was cancelled.
         """
-        return self._checked(method, await self._requests.run(method, params, on_progress, on_log))
+        return self._checked(method, await self._requests.run(method, params, Listeners(on_progress, on_log)))
 
     async def follow(self, task_id: str) -> Any:
         """Wait for the end of a task, answer its questions, and return its result.
@@ -217,8 +220,6 @@ class Client:
 
     def _checked(self, method: str, result: Any) -> Any:
         if not self._is_trusted:
-            from axolotl_server.client.result_shape import check_result
-
             check_result(method, result)
         return result
 
@@ -234,16 +235,11 @@ class Client:
         raise InvalidReply(f"{method} has more than {MAX_PAGES} pages")
 
     async def _finish(
-        self,
-        method: str,
-        params: Mapping[str, Any],
-        meta: Mapping[str, Any] | None,
-        on_progress: OnNotification | None,
-        on_log: OnNotification | None,
+        self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any] | None, heard: Listeners
     ) -> Any:
         if meta is not None:
             params = {**params, "_meta": meta}
-        result = await self.request(method, params, on_progress=on_progress, on_log=on_log)
+        result = self._checked(method, await self._requests.finish(method, params, heard))
         if is_asking(result):
             raise unanswered("The server asks, but the client has no answer: pass one to connect()", result)
         return result
@@ -266,23 +262,15 @@ class InProcessClient(Client):
         capabilities: Mapping[str, Any] | None = None,
         revision: str | None = None,
     ) -> None:
-        announced = announced_capabilities(answer, capabilities)
         chosen = LATEST_STATELESS_REVISION if revision is None else find_revision(revision)
         requests: Requests
         if chosen.stateless:
-            requests = StatelessRequests(MemoryChannel(handler, principal), answer, announced, chosen)
+            requests = StatelessRequests(MemoryChannel(handler, principal), answer, capabilities, chosen)
         else:
             from axolotl_server.client.handshake_requests import HandshakeRequests
 
-            requests = HandshakeRequests(MemoryPipe(handler, principal), answer, announced, chosen)
+            requests = HandshakeRequests(MemoryPipe(handler, principal), answer, capabilities, chosen)
         super().__init__(requests, is_trusted=True)
-
-
-def announced_capabilities(answer: Answering | None, capabilities: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the capabilities of a client; by default, it can answer everything if there is an `answer`."""
-    if capabilities is not None:
-        return capabilities
-    return {} if answer is None else EVERYTHING
 
 
 def find_revision(name: str) -> Revision:

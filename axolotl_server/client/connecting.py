@@ -12,7 +12,7 @@ from axolotl_core.protocol import codes
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.versions import STATELESS_REVISIONS
 from axolotl_server.client.channel import IChannel, InvalidReply
-from axolotl_server.client.client import Client, InProcessClient, announced_capabilities, find_revision
+from axolotl_server.client.client import Client, InProcessClient, find_revision
 from axolotl_server.client.event_reading import ClientLimits
 from axolotl_server.client.handshake_requests import HandshakeRequests
 from axolotl_server.client.http_channel import HttpStatusError, open_http_channel
@@ -116,9 +116,8 @@ async def connect_channel(
     limits: ClientLimits,
 ) -> AsyncIterator[Client]:
     """Connect to the server at the other end of a channel, which is closed afterwards; agree on a revision first."""
-    announced = announced_capabilities(answer, capabilities)
     try:
-        requests = await _negotiate(channel, answer, announced, revision, limits)
+        requests = await _negotiate(channel, answer, capabilities, revision, limits)
     except BaseException:
         await channel.close()
         raise
@@ -131,7 +130,7 @@ async def connect_channel(
 async def _negotiate(
     channel: IChannel,
     answer: Answering | None,
-    capabilities: Mapping[str, Any],
+    capabilities: Mapping[str, Any] | None,
     revision: str | None,
     limits: ClientLimits,
 ) -> Requests:

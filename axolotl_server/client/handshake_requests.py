@@ -19,7 +19,7 @@ from axolotl_server.client.replies import (
     UnansweredQuestion,
     answer_to,
 )
-from axolotl_server.client.requests import MAX_ROUNDS, Listening, OnNotification, Received, Requests, task_id_in
+from axolotl_server.client.requests import MAX_ROUNDS, SILENT, Listeners, Listening, Received, Requests, task_id_in
 from axolotl_server.protocol.flow_control import MAX_WAITING
 from axolotl_server.protocol.subscriptions import Listable
 
@@ -34,7 +34,7 @@ class HandshakeRequests(Requests):
         self,
         channel: IChannel,
         answer: Answering | None,
-        capabilities: Mapping[str, Any],
+        capabilities: Mapping[str, Any] | None,
         revision: Revision | None = None,
     ) -> None:
         """Prepare a connection; without a revision, the server may choose an older one than the latest."""
@@ -53,37 +53,33 @@ class HandshakeRequests(Requests):
                 self._description = await self._initialize()
             return self._description
 
-    async def finish(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
-    ) -> Any:
+    async def finish(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
         await self.describe()
         for _ in range(MAX_ROUNDS):
             try:
-                return await self.send(method, params, on_progress, on_log)
+                return await self.send(method, params, heard)
             except RemoteError as error:
                 if error.code != _URL_REQUIRED or not await self._open_pages(error):
                     raise
         raise UnansweredQuestion(f"The server still asks for pages after {MAX_ROUNDS} rounds", ())
 
-    async def run(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
-    ) -> Any:
+    async def run(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
         try:
-            result = await self.finish(method, params, on_progress, on_log)
+            result = await self.finish(method, params, heard)
         except RemoteError as error:
             # The tool may exist only as a task. If it does not exist at all, the second request says so.
             if error.code != codes.METHOD_NOT_FOUND or method != "tools/call" or not await self._has_tasks():
                 raise
             try:
-                result = await self.finish(method, {**params, "task": {}}, on_progress, on_log)
+                result = await self.finish(method, {**params, "task": {}}, heard)
             except RemoteError:
                 raise error from None
         task_id = task_id_in(result)
-        return result if task_id is None else await self.follow_or_cancel(task_id, on_progress)
+        return result if task_id is None else await self.follow_or_cancel(task_id, heard)
 
-    async def follow(self, task_id: str, on_progress: OnNotification | None = None) -> Any:
+    async def follow(self, task_id: str, heard: Listeners = SILENT) -> Any:
         try:
-            return await self.finish("tasks/result", {"taskId": task_id}, on_progress, None)
+            return await self.finish("tasks/result", {"taskId": task_id}, Listeners(heard.progress))
         except RemoteError:
             with suppress(RemoteError):
                 task = await self.send("tasks/get", {"taskId": task_id})

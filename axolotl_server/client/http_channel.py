@@ -15,7 +15,7 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_server.client.channel import IChannel, Inbox, InvalidReply, Message, read_messages
 from axolotl_server.client.event_reading import ClientLimits, StreamReceiver
-from axolotl_server.urls import is_loopback
+from axolotl_server.urls import is_loopback, without_secrets
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
@@ -40,6 +40,7 @@ class HttpChannel(IChannel):
         super().__init__()
         self.limits = limits
         self._url = url
+        self._place = without_secrets(url)
         self._token = token
         self._http = http
         self._session: str | None = None
@@ -246,12 +247,6 @@ class HttpChannel(IChannel):
             503: "is not available now",
         }.get(status, "answered with an HTTP error" if status >= 400 else "answered with something else than a message")
         return HttpStatusError(status, f"{self._place} {explanation} (status {status})")
-
-    @property
-    def _place(self) -> str:
-        """The URL without the parts that may be secret."""
-        parts = urlsplit(self._url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class _Unclaimed(Inbox):

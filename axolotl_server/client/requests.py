@@ -11,7 +11,14 @@ from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import log_text
 from axolotl_server.client.channel import IChannel, Inbox, Message
-from axolotl_server.client.replies import Answering, Change, RemoteError, ServerDescription, UnansweredQuestion
+from axolotl_server.client.replies import (
+    EVERYTHING,
+    Answering,
+    Change,
+    RemoteError,
+    ServerDescription,
+    UnansweredQuestion,
+)
 from axolotl_server.protocol.subscriptions import Listable
 
 MAX_ROUNDS: Final = 50
@@ -23,6 +30,16 @@ MAX_PAGES: Final = 1000
 
 OnNotification: TypeAlias = Callable[[Mapping[str, Any]], object]
 """Gets the params of a notification; its exceptions are raised where the request is awaited."""
+
+
+class Listeners(NamedTuple):
+    """What gets the notifications about a request while it runs."""
+
+    progress: OnNotification | None = None
+    log: OnNotification | None = None
+
+
+SILENT: Final = Listeners()
 
 
 class Received(NamedTuple):
@@ -110,12 +127,14 @@ class Requests(ABC):
     """Sends requests in the form of one revision, and keeps track of those that are open."""
 
     def __init__(
-        self, channel: IChannel, revision: Revision, answer: Answering | None, capabilities: Mapping[str, Any]
+        self, channel: IChannel, revision: Revision, answer: Answering | None, capabilities: Mapping[str, Any] | None
     ) -> None:
+        """Use a channel; without `capabilities`, a client that has an `answer` can answer everything."""
+        usual = {} if answer is None else EVERYTHING
         self.revision = revision
         self._channel = channel
         self._answer = answer
-        self._capabilities = capabilities
+        self._capabilities = usual if capabilities is None else capabilities
         self._ids = itertools.count(1)
         self._open: dict[RequestId, Conversation] = {}
         self._closed = False
@@ -126,37 +145,25 @@ class Requests(ABC):
         """Ask the server who it is and what it offers."""
 
     @abstractmethod
-    async def finish(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
-    ) -> Any:
-        """Send a request, and answer the questions of the server.
-
-        Raises RemoteError if the answer is an error, UnansweredQuestion if the server keeps asking, and ConnectionError
-        if the client is closed.
-        """
+    async def finish(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
+        """Send a request, and answer the questions of the server; raises what `Client.request` raises."""
 
     @abstractmethod
-    async def run(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
-    ) -> Any:
+    async def run(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
         """Send a request as `finish` does; if it can only run as a task, wait for the end of the task."""
 
     @abstractmethod
-    async def follow(self, task_id: str, on_progress: OnNotification | None = None) -> Any:
-        """Wait for the end of a task, answer its questions, and return its result.
-
-        Raises RemoteError if it ends with an error, TaskCancelled if it was cancelled, UnansweredQuestion if it asks
-        and there is no answer, and ConnectionError if the client is closed or the server stops.
-        """
+    async def follow(self, task_id: str, heard: Listeners = SILENT) -> Any:
+        """Wait for the end of a task, and return its result; raises what `Client.follow` raises."""
 
     @abstractmethod
     def listen(self, uris: Collection[str], lists: Collection[Listable]) -> AbstractAsyncContextManager[Listening]:
         """Listen for changes while the block runs."""
 
-    async def follow_or_cancel(self, task_id: str, on_progress: OnNotification | None = None) -> Any:
+    async def follow_or_cancel(self, task_id: str, heard: Listeners = SILENT) -> Any:
         """Wait for the end of a task, and cancel it if nobody waits any more."""
         try:
-            return await self.follow(task_id, on_progress)
+            return await self.follow(task_id, heard)
         except BaseException:
             await self.cancel_task(task_id)
             raise
@@ -189,21 +196,15 @@ class Requests(ABC):
             await conversation.close()
         await self._channel.close()
 
-    async def send(
-        self,
-        method: str,
-        params: Mapping[str, Any],
-        on_progress: OnNotification | None = None,
-        on_log: OnNotification | None = None,
-    ) -> Any:
+    async def send(self, method: str, params: Mapping[str, Any], heard: Listeners = SILENT) -> Any:
         """Send one request and wait for its result."""
-        listeners = {"notifications/progress": on_progress, "notifications/message": on_log}
+        listeners = {"notifications/progress": heard.progress, "notifications/message": heard.log}
         async with self.conversation() as conversation:
             conversation.takes_unclaimed = True
             meta = self._meta(params.get("_meta"))
-            if on_progress is not None:
+            if heard.progress is not None:
                 meta.setdefault("progressToken", conversation.request_id)
-            if on_log is not None:
+            if heard.log is not None:
                 await self._listen_to_log(meta)
             conversation.begin(method, {**params, "_meta": meta} if meta else params)
             while (received := await conversation.receive()) is not None:

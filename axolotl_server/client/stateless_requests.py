@@ -6,12 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from axolotl_core.protocol import codes
-from axolotl_core.protocol.messages import (
-    CLIENT_CAPABILITIES_KEY,
-    LOG_LEVEL_KEY,
-    PROTOCOL_VERSION_KEY,
-    SERVER_INFO_KEY,
-)
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY, SERVER_INFO_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
 from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server.client.channel import IChannel, InvalidReply, Message
@@ -19,9 +14,10 @@ from axolotl_server.client.replies import Answering, RemoteError, ServerDescript
 from axolotl_server.client.requests import (
     MAX_PAGES,
     MAX_ROUNDS,
+    SILENT,
     Conversation,
+    Listeners,
     Listening,
-    OnNotification,
     Received,
     Requests,
     is_asking,
@@ -42,7 +38,7 @@ class StatelessRequests(Requests):
         self,
         channel: IChannel,
         answer: Answering | None,
-        capabilities: Mapping[str, Any],
+        capabilities: Mapping[str, Any] | None,
         revision: Revision = LATEST_STATELESS_REVISION,
     ) -> None:
         super().__init__(channel, revision, answer, capabilities)
@@ -53,16 +49,14 @@ class StatelessRequests(Requests):
         info = result.get("_meta", {}).get(SERVER_INFO_KEY, {})
         return ServerDescription.of(self.revision.name, info, result)
 
-    async def finish(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
-    ) -> Any:
+    async def finish(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
         try:
-            result = await self.send(method, params, on_progress, on_log)
+            result = await self.send(method, params, heard)
         except RemoteError as error:
             if error.code != codes.HEADER_MISMATCH or method != "tools/call":
                 raise
             await self._learn_tools()
-            result = await self.send(method, params, on_progress, on_log)
+            result = await self.send(method, params, heard)
         rounds = 0
         given: dict[str, Any] = {}
         while self._answer is not None and is_asking(result):
@@ -71,25 +65,23 @@ class StatelessRequests(Requests):
                 problem = f"The server still asks after {MAX_ROUNDS} rounds, as it does after wrong answers"
                 raise unanswered(problem, result, given.get("inputResponses", {}))
             given = await answers_to(result, self._answer)
-            result = await self.send(method, {**params, **given}, on_progress, on_log)
+            result = await self.send(method, {**params, **given}, heard)
         return result
 
-    async def run(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
-    ) -> Any:
+    async def run(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
         """A task reports nothing while it runs, so the extension is declared only if the server requires it."""
         try:
-            result = await self.finish(method, params, on_progress, on_log)
+            result = await self.finish(method, params, heard)
         except RemoteError as error:
             if not _requires_tasks(error):
                 raise
             extensions = {**self._capabilities.get("extensions", {}), TASKS_EXTENSION: {}}
             self._capabilities = {**self._capabilities, "extensions": extensions}
-            result = await self.finish(method, params, on_progress, on_log)
+            result = await self.finish(method, params, heard)
         task_id = task_id_in(result)
         return result if task_id is None else await self.follow_or_cancel(task_id)
 
-    async def follow(self, task_id: str, on_progress: OnNotification | None = None) -> Any:
+    async def follow(self, task_id: str, heard: Listeners = SILENT) -> Any:
         async with self.conversation() as conversation:
             accepted: Mapping[str, Any] = {}
             with suppress(RemoteError):  # the server has no such subscriptions
@@ -121,14 +113,8 @@ class StatelessRequests(Requests):
         async with self.conversation() as conversation:
             yield Listening(conversation.receive, await self._subscribe(conversation, wanted))
 
-    async def send(
-        self,
-        method: str,
-        params: Mapping[str, Any],
-        on_progress: OnNotification | None = None,
-        on_log: OnNotification | None = None,
-    ) -> Any:
-        result = await super().send(method, params, on_progress, on_log)
+    async def send(self, method: str, params: Mapping[str, Any], heard: Listeners = SILENT) -> Any:
+        result = await super().send(method, params, heard)
         if method == "tools/list":
             self._channel.learn(result.get("tools", []))
         return result

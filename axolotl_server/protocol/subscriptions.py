@@ -104,20 +104,18 @@ class Subscriptions:
         self.relay: Callable[[Literal["changed", "updated"], str], object] | None = None
         """Reports a change to other processes; None if there are none."""
 
-    def refusal(self, exchange: IExchange) -> InternalError | None:
-        """Return the error for a further listener; None if there is room for it."""
-        limit = self._maximum_per_principal
+    def check_room(self, exchange: IExchange) -> None:
+        """Raise InternalError if there is no room for a further listener."""
+        limit, reason = self._maximum_per_principal, "overloaded"
         if self._closing:
-            return InternalError(
-                "The server is shutting down; try again", data={"reason": "shutdown", "retryAfterMs": 1000}
-            )
-        if len(self._listeners) >= self._maximum:
+            message, reason = "The server is shutting down; try again", "shutdown"
+        elif len(self._listeners) >= self._maximum:
             message = "Too many subscriptions are open; try again later"
         elif is_used_up(exchange.share, limit, self._listeners):
             message = f"Too many subscriptions: one caller may have {limit} open; end one first"
         else:
-            return None
-        return InternalError(message, data={"reason": "overloaded", "retryAfterMs": 1000})
+            return
+        raise InternalError(message, data={"reason": reason, "retryAfterMs": 1000})
 
     @property
     def connections(self) -> int:
@@ -150,40 +148,24 @@ class Subscriptions:
         self._closing = True
 
     def end(self, connection: Connection | None = None) -> None:
-        """End all listeners, or those of a connection, because the server is stopping."""
-        self._closing = self._closing or connection is None
+        """End all listeners, or those of a connection; their clients may listen again unless `refuse` was called."""
         for listener, owner in tuple(self._listeners.items()):
             if connection is None or owner is connection:
                 listener.stop(CancelReason.SHUTDOWN)
 
-    def end_listeners(self) -> None:
-        """End all listeners; their clients may listen again."""
-        for listener in tuple(self._listeners):
-            listener.stop(CancelReason.SHUTDOWN)
-
-    def list_changed(self, kind: Listable) -> None:
-        """Notify all clients, those of other processes included, that a list has changed."""
-        self.notify_list_changed(kind)
-        if self.relay is not None:
-            self.relay("changed", kind)
-
-    def updated(self, uri: str) -> None:
-        """Notify the subscribers of a resource, those of other processes included, that it has changed."""
-        self.notify_updated(uri)
-        if self.relay is not None:
-            self.relay("updated", uri)
-
-    def notify_list_changed(self, kind: Listable) -> None:
-        """Notify the clients of this process that a list has changed."""
+    def list_changed(self, kind: Listable, *, relays: bool = True) -> None:
+        """Notify all clients that a list has changed; those of other processes too, unless one of them has said so."""
         message = notification(f"notifications/{kind}/list_changed")
         for connection, loop in tuple(self._connections.items()):
             if connection.initialized:
                 loop.call_soon_threadsafe(connection.send, message)
         for listener in tuple(self._listeners):
             listener.list_changed(kind)
+        if relays and self.relay is not None:
+            self.relay("changed", kind)
 
-    def notify_updated(self, uri: str) -> None:
-        """Notify the subscribers of a resource in this process that it has changed."""
+    def updated(self, uri: str, *, relays: bool = True) -> None:
+        """Notify the subscribers of a resource that it has changed, as `list_changed` does."""
         canonical = canonical_uri(uri) or uri
         parents = frozenset(_parents(canonical))
         connections, listeners = tuple(self._connections.items()), tuple(self._listeners)
@@ -197,6 +179,8 @@ class Subscriptions:
         for listener in listeners:
             if not listener.uris.isdisjoint(parents):
                 listener.updated(uri)
+        if relays and self.relay is not None:
+            self.relay("updated", uri)
 
     def follows(self, topic: str, name: str) -> bool:
         """Whether a client follows a name of a topic of an extension."""
@@ -243,9 +227,9 @@ class SubscriptionMethods:
         """Notify the client of changes until it leaves; there is a result only if the server ends the subscription."""
         assert request.head.id is not UNSET
         supported = self._supported(read_params(request.data, self._params).notifications)
-        self._check_room(request)
+        self._subscriptions.check_room(request.exchange)
         subscribed = await self._permitted(supported, request)
-        self._check_room(request)  # others may have subscribed in the meantime
+        self._subscriptions.check_room(request.exchange)  # others may have subscribed in the meantime
         listener = Listener(request.head.id, subscribed, request.exchange)
         connection = request.connection
         listener.on_stop = partial(self._forget, listener, request)
@@ -254,11 +238,6 @@ class SubscriptionMethods:
                 return await self._serve(listener, request)
             finally:
                 self._subscriptions.remove(listener)
-
-    def _check_room(self, request: Request) -> None:
-        refusal = self._subscriptions.refusal(request.exchange)
-        if refusal is not None:
-            raise refusal
 
     def _forget(self, listener: Listener, request: Request) -> None:
         """Make room for another listener, which may have the same ID."""

@@ -165,24 +165,6 @@ class SessionStream:
             await self._archive.finish(self.id)
 
 
-class _Replay:
-    """A connection that gets the stored messages of a stream that has ended."""
-
-    def __init__(self, response: EventStream, replays: dict[str, EventStream], stream_id: str) -> None:
-        """Close an earlier connection for the same stream: each of them holds all its messages until they are read."""
-        before = replays.get(stream_id)
-        if before is not None:
-            before.abandon()
-        replays[stream_id] = response
-        self._replays = replays
-        self._stream_id = stream_id
-
-    def detach(self, response: EventStream) -> None:
-        """Forget a connection that was closed."""
-        if self._replays.get(self._stream_id) is response:
-            del self._replays[self._stream_id]
-
-
 class Session(Connection):
     """A connection that outlives its requests, bound to the principal that began it."""
 
@@ -279,7 +261,15 @@ class Session(Connection):
             return stream
         await self._archive.replay(response, place, primed=False, live=False)
         response.end()
-        return _Replay(response, self._replays, place.stream)
+        before = self._replays.get(place.stream)
+        if before is not None:  # each of them holds all messages of the stream until they are read
+            before.abandon()
+        self._replays[place.stream] = response
+        return self
+
+    def detach(self, response: EventStream) -> None:
+        """Forget a connection that got the messages of a stream that has ended."""
+        self._replays = {stream: one for stream, one in self._replays.items() if one is not response}
 
     def stop_listening(self) -> None:
         """Close the stream opened with GET; the session continues."""

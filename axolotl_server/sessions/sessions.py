@@ -187,16 +187,14 @@ class Sessions:
 
     def end_listeners(self) -> None:
         """Close the streams for notifications; clients may open them again."""
-        self._handler.subscriptions.end_listeners()
+        self._handler.subscriptions.end()
         for session in self._by_id.values():
             session.stop_listening()
 
     def end_streams(self) -> None:
         """Close all streams for notifications and accept no more; streams of calls end with their calls."""
         self.refuse_streams()
-        self._handler.subscriptions.end()
-        for session in self._by_id.values():
-            session.stop_listening()
+        self.end_listeners()
         for connection in tuple(self._other_connections):
             connection.on_stop()
 

@@ -54,7 +54,6 @@ class BusMessage(msgspec.Struct, array_like=True, frozen=True):
     """Who may hear a message for a client; None is everybody."""
 
 
-_decode = msgspec.msgpack.Decoder(BusMessage).decode
 _encode = msgspec.msgpack.Encoder().encode
 _decode_principal = msgspec.msgpack.Decoder(Principal).decode
 
@@ -95,13 +94,6 @@ class SessionBus:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def read(self, data: bytes) -> BusMessage | None:
-        """Decode a message; None if it comes from another version of the software."""
-        try:
-            return _decode(data)
-        except msgspec.DecodeError:
-            return None
 
     async def close(self) -> None:
         """Send the waiting messages, and close the store."""

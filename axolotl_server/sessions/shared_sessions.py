@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, Final, Literal
 
+import msgspec
+
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore, ISessionStore
 from axolotl_server.handler import DefaultHandler
@@ -15,6 +17,7 @@ from axolotl_server.sessions.sessions import Sessions, too_many_sessions
 from axolotl_server.sessions.shared_session import BusMessage, SessionBus, SharedSession, owner_of
 from axolotl_server.settings.transports import SessionSettings
 
+_decode = msgspec.msgpack.Decoder(BusMessage).decode
 _DROPPED_SHARE: Final = 0.1
 """The share of idle sessions that is dropped to make room; they can be restored."""
 
@@ -148,13 +151,14 @@ class SharedSessions(Sessions):
                 self.end(session)
 
     def _receive(self, data: bytes) -> None:
-        message = self._bus.read(data)
-        if message is None:
+        try:
+            message = _decode(data)
+        except msgspec.DecodeError:  # of another version of the software
             return
         if message.kind == "updated":
-            self._handler.subscriptions.notify_updated(message.about)
+            self._handler.subscriptions.updated(message.about, relays=False)
         elif message.kind == "changed":
-            self._handler.subscriptions.notify_list_changed(_listable(message.about))
+            self._handler.subscriptions.list_changed(_listable(message.about), relays=False)
         else:
             session = self._of(message.session)
             if session is not None and message.kind == "ended":

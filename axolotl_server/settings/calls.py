@@ -156,16 +156,5 @@ class TaskSettings(Section):
     """How long a worker may be silent before it is presumed dead and others take over its tasks."""
     maximum: PositiveInt = 1000
     """How many tasks may be open at once."""
-    maximum_per_principal: PositiveInt | None = 100
-    """The maximum number of open tasks of one principal over HTTP, or of one address if anonymous. null means no
-    limit."""
-    max_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of results are kept, and how many bytes the large arguments of open tasks may have.
-
-    Callers with the largest results lose the oldest ones. Further tasks with large arguments are
-    refused; one caller may have half.
-    """
     ttl_seconds: PositiveFloat = 3600.0
     """How long a task and its result are kept after its start."""
-    poll_interval_seconds: PositiveFloat = 1.0
-    """How often a client should poll a task."""

@@ -35,8 +35,8 @@ _OLD_NAMES: Final = {
         protocol.state_ttl_seconds quotas.max_entries quotas.store_retry_seconds
         quotas.store_timeout_seconds redis.connections sessions.max_events sessions.retry_seconds
         sessions.store_timeout_seconds stdio.drain_seconds stdio.end_with_parent
-        subscriptions.maximum_per_request subscriptions.maximum_resources tasks.hold_seconds tasks.max_runs
-        telemetry.flush_seconds
+        subscriptions.maximum_per_request subscriptions.maximum_resources tasks.hold_seconds tasks.max_bytes
+        tasks.max_runs tasks.poll_interval_seconds telemetry.flush_seconds
     """,
     "use audit.jsonl_path": "audit.sqlite_path",
     "use auth.jwks": "auth.jwks_file auth.jwks_url",
@@ -49,7 +49,7 @@ _OLD_NAMES: Final = {
     "use http.max_buffer_bytes": "http.max_buffered_body_bytes http.max_running_body_bytes http.max_unread_bytes",
     "use limits.share_per_caller": """
         http.max_connections_per_address limits.max_inflight_per_principal sessions.maximum_per_principal
-        subscriptions.maximum_per_principal
+        subscriptions.maximum_per_principal tasks.maximum_per_principal
     """,
     "use idempotency.max_bytes": "idempotency.max_entries",
     "it is /metrics now, remove it": "metrics.path",

@@ -24,10 +24,6 @@ class _SessionLog:
         self.bytes += len(message)
         return self.last
 
-    def shrink(self, max_events: int, max_bytes: int) -> None:
-        while len(self.events) > max_events or self.bytes > max_bytes:
-            self.drop_oldest()
-
     def drop_oldest(self) -> None:
         _, (_, message) = self.events.popitem(last=False)
         self.bytes -= len(message)
@@ -68,7 +64,8 @@ class MemoryEventStore(IEventStore):
         log = self._sessions.setdefault(session, _SessionLog())
         before = log.bytes
         number = log.add(stream, message if len(message) <= self._max_bytes else b"")
-        log.shrink(self._max_events, self._max_bytes)
+        while len(log.events) > self._max_events or log.bytes > self._max_bytes:
+            log.drop_oldest()
         self._total_bytes += log.bytes - before
         while self._max_total_bytes is not None and self._total_bytes > self._max_total_bytes:
             self._drop_one()

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.client import PubSub
@@ -16,6 +15,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 
 from axolotl_core.errors import AxolotlError, ConfigurationError
+from axolotl_server.urls import without_secrets
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -30,7 +30,7 @@ class RedisClient:
 
     def __init__(self, url: str, *, prefix: str = "axolotl:", max_connections: int = 20) -> None:
         self._url = url
-        self._address = _without_secrets(url)
+        self._address = without_secrets(url)
         self.prefix = prefix
         """The beginning of all keys and channels."""
         try:
@@ -80,12 +80,6 @@ class RedisClient:
     async def close(self) -> None:
         """Close all connections."""
         await self.commands.aclose()
-
-
-def _without_secrets(url: str) -> str:
-    """Remove the user, the password and the options."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class RedisSubscription:

@@ -40,7 +40,7 @@ class SqliteEventStore(IEventStore):
     async def append(self, session: str, stream: str, message: bytes) -> str:
         """Keep a message; of one that exceeds the limit by itself, only the ID is kept."""
         kept = message if len(message) <= self._max_bytes else b""
-        return str(await self._database.write(lambda: self._append(session, stream, kept)))
+        return str(await self._database.run(lambda: self._append(session, stream, kept)))
 
     def _append(self, key: str, stream: str, kept: bytes) -> int:
         [(number, events, size)] = self._database.all(
@@ -62,7 +62,7 @@ class SqliteEventStore(IEventStore):
     async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
         if not (event_id.isascii() and event_id.isdecimal()) or len(event_id) > _LONGEST_NUMBER:
             return None
-        return await self._database.read(lambda: self._after(session, stream, int(event_id)))
+        return await self._database.run(lambda: self._after(session, stream, int(event_id)), "begin")
 
     def _after(self, key: str, stream: str, number: int) -> Sequence[StoredEvent] | None:
         rows = self._database.all("select number, message from events where session = ? and stream = ?", key, stream)
@@ -73,7 +73,7 @@ class SqliteEventStore(IEventStore):
         return [StoredEvent(str(kept), message) for kept, message in own.items() if kept > number]
 
     async def forget(self, session: str, stream: str | None = None) -> None:
-        await self._database.write(
+        await self._database.run(
             lambda: self._drop([session]) if stream is None else self._delete(session, "stream = ?", stream)
         )
 

@@ -38,18 +38,12 @@ class LocalDatabase:
         self._connection.executescript(schema).close()
         self._connection.execute("pragma busy_timeout = 0").close()
 
-    async def write(self, operation: Callable[[], ResultT]) -> ResultT:
+    async def run(self, operation: Callable[[], ResultT], begin: str = "begin immediate") -> ResultT:
         """Run an operation in a transaction, while no other process writes; it may run again after a failure.
 
-        Raises SessionStoreError if the file cannot be used in time.
+        With `begin`, others may write, and it sees the file at one moment. Raises SessionStoreError if the file cannot
+        be used in time.
         """
-        return await self._run("begin immediate", operation)
-
-    async def read(self, operation: Callable[[], ResultT]) -> ResultT:
-        """Run an operation that changes nothing, which sees the file at one moment."""
-        return await self._run("begin", operation)
-
-    async def _run(self, begin: str, operation: Callable[[], ResultT]) -> ResultT:
         until, pause = None, _FIRST_PAUSE_SECONDS
         while True:
             try:

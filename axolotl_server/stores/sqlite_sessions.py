@@ -133,7 +133,7 @@ class SqliteSessionStore(ISessionStore):
     async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
         """Send a message to each holder; processes that have died are removed."""
         query = "select process from holders where name = ?"
-        rows = await self._database.read(lambda: self._database.all(query, hide_session_id(session)))
+        rows = await self._database.run(lambda: self._database.all(query, hide_session_id(session)), "begin")
         received = [await self._send(process, message) for (process,) in rows if process != self._process]
         return any(received)
 
@@ -179,7 +179,7 @@ class SqliteSessionStore(ISessionStore):
             self._idle = []
             return operation(), self._idle
 
-        result, idle = await self._database.write(run)
+        result, idle = await self._database.run(run)
         if idle and self._expired is not None:
             self._expired(idle)
         return result

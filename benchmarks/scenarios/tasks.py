@@ -35,8 +35,8 @@ _EXTENSION: Final[dict[str, Any]] = {"extensions": {"io.modelcontextprotocol/tas
 
 
 def _settings(url: str) -> dict[str, Any]:
-    tasks = {"url": url, "run_here": False, "maximum": 1_000_000, "maximum_per_principal": None, "max_bytes": 2**30}
-    return {"tasks": tasks, "protocol": {"state_keys": [_KEY]}}
+    tasks = {"url": url, "run_here": False, "maximum": 1_000_000}
+    return {"tasks": tasks, "limits": {"share_per_caller": 1}, "protocol": {"state_keys": [_KEY]}}
 
 
 @contextmanager

@@ -17,8 +17,7 @@ async def next_state(client: InProcessClient, task: dict[str, Any]) -> dict[str,
 
 
 async def main() -> None:
-    settings = {"tasks": {"poll_interval_seconds": 0.01}}
-    async with connect(Container(), capabilities=CAPABILITIES, settings=settings) as client:
+    async with connect(Container(), capabilities=CAPABILITIES) as client:
         task = await client.request("tools/call", {"name": "cut", "arguments": {"film": "Newts"}})
         print(task["resultType"], task["status"])
         task = await next_state(client, task)

@@ -52,7 +52,7 @@ async def until(client: InProcessClient, task_id: str, status: str) -> dict[str,
 
 # region restart
 async def main(url: str) -> None:
-    settings = {"tasks": {"url": url, "poll_interval_seconds": 0.02}}
+    settings = {"tasks": {"url": url}}
     async with connect(Container(), capabilities=CLIENT, settings=settings) as client:
         task = await client.request("tools/call", {"name": "report", "arguments": {"quarter": "Q3"}})
         print((await until(client, task["taskId"], "input_required"))["status"])

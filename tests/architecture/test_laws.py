@@ -34,7 +34,14 @@ NAMED_IN_KERNEL: Final = {
     "axolotl_server/hosting/contract.py": {"task_support"},
     "axolotl_server/protocol/eras/presentation.py": {"task_support", "taskSupport"},
     "axolotl_server/settings/calls.py": {"TaskSettings"},
-    "axolotl_server/settings/mistakes.py": {"console.recent_calls", "tasks.hold_seconds", "tasks.max_runs"},
+    "axolotl_server/settings/mistakes.py": {
+        "console.recent_calls",
+        "tasks.hold_seconds",
+        "tasks.max_bytes",
+        "tasks.max_runs",
+        "tasks.maximum_per_principal",
+        "tasks.poll_interval_seconds",
+    },
     "axolotl_server/settings/server.py": {"TaskSettings", "tasks.url", "ConsoleSettings", "console"},
 }
 """What stays: a member of tools in definitions and locks, the sections of the settings, and their old names."""

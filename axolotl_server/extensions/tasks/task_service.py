@@ -26,6 +26,7 @@ from axolotl_core.task_engine import (
     TasksUnavailable,
 )
 from axolotl_server.execution.outage_log import OutageLog
+from axolotl_server.extensions.tasks.engines.task_states import POLL_SECONDS
 from axolotl_server.extensions.tasks.task_audit import about_task, cancellation
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, owner_of, share_digest
 from axolotl_server.extensions.tasks.task_questions import response_in
@@ -224,7 +225,7 @@ class TaskService(ITaskListener):
             "createdAt": record.created_at,
             "lastUpdatedAt": record.updated_at,
             f"ttl{unit}": round(record.ttl_seconds * 1000),
-            f"pollInterval{unit}": round(self._settings.poll_interval_seconds * 1000),
+            f"pollInterval{unit}": round(POLL_SECONDS * 1000),
         }
         return description if record.message is None else {**description, "statusMessage": record.message}
 
@@ -239,4 +240,4 @@ class TaskService(ITaskListener):
 
     @cached_property
     def _retry(self) -> Mapping[str, Any]:
-        return {"reason": "tasks_unavailable", "retryAfterMs": round(self._settings.poll_interval_seconds * 1000)}
+        return {"reason": "tasks_unavailable", "retryAfterMs": round(POLL_SECONDS * 1000)}

@@ -12,7 +12,6 @@ from axolotl_core.errors import (
     ProtocolError,
     ToolNotFound,
 )
-from axolotl_core.layers import Call
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.wire import encode
@@ -48,13 +47,6 @@ class HandshakeEra(IEra):
 
     def cacheable_tail(self, hint: CacheHint) -> bytes:
         return self.tail
-
-    def open_rounds(self, request: Request, call: Call) -> None:
-        """Do nothing: these revisions have no rounds."""
-
-    def input_required(self, request: Request, call: Call) -> bytes:
-        """Never called: in these revisions a question is a request of its own, and the code waits for the answer."""
-        raise NotImplementedError
 
     def code_of(self, error: ProtocolError) -> int:
         # An unknown tool is an unknown method here, unless the settings choose the other code.

@@ -29,8 +29,8 @@ async def quick() -> str:
 async def server(request: pytest.FixtureRequest, tmp_path: Path, job: Job) -> AsyncIterator[ConsoleServer]:
     """A server with tasks in memory or in a file."""
     url = None if request.param == "memory" else f"sqlite:///{tmp_path}/tasks.db"
-    tasks = {"url": url, "maximum": 1000, "maximum_per_principal": None}
-    settings = {"tasks": tasks, "audit": {"jsonl_path": tmp_path / "audit.jsonl"}}
+    tasks = {"url": url, "maximum": 1000}
+    settings = {"tasks": tasks, "limits": {"share_per_caller": 1}, "audit": {"jsonl_path": tmp_path / "audit.jsonl"}}
     async with serving_console(container_of(job, quick), settings) as running:
         await running.host.begin()
         yield running

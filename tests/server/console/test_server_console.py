@@ -15,6 +15,7 @@ from axolotl_core.policies.audit import Sensitive
 from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.extensions.console.console import Console
+from axolotl_server.extensions.console.journal import CallRecord
 from axolotl_server.http.assembly import make_app
 from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client, EventReader
@@ -363,6 +364,16 @@ async def test_code_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
         stuck.release.set()
         await stuck.ended.wait()
     assert console_of(host).journal.recent == (ended,)
+
+
+async def test_a_request_that_ends_at_once() -> None:
+    """Listeners hear only of the end of a request that has ended before they could hear of its beginning."""
+    async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
+        heard: list[CallRecord] = []
+        console_of(host).journal.listen(heard.append)
+        await InProcessClient(host.handler).call("greet", {"name": "Ada"})
+        await asyncio.sleep(0)  # the beginning would be told now
+        assert [one.outcome for one in heard] == ["ok"]
 
 
 async def test_beside_telemetry() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 
 from axolotl_core import ConfigurationError, ToolRegistry, prompt, resource, tool
-from axolotl_server import ServerHost
+from axolotl_server import InProcessClient, ServerHost
 from tests.support.peers.memory_peer import container_with, conversing
 
 
@@ -109,3 +109,13 @@ async def test_a_running_server() -> None:
         with pytest.raises(ConfigurationError, match="invisible character"):
             registry.register(tool(name="other", description="a\u200bb")(greet))
         assert "other" not in registry
+
+
+async def test_a_tool_that_is_registered_later_is_found_in_any_case() -> None:
+    """Tools are found by their exact name and in any case, whenever they were registered."""
+    registry = ToolRegistry([tool(greet)])
+    async with ServerHost(container_with(tool_registry=registry)) as host:
+        registry.register(tool(name="wave")(greet))
+        client = InProcessClient(host.handler)
+        for name in ("greet", "GREET", "wave", "WAVE"):
+            assert not (await client.call(name)).is_error

@@ -13,6 +13,7 @@ from axolotl_core import tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import connect
 from axolotl_server.access.api_keys import hash_key
+from axolotl_server.extensions.tasks.engines.task_statements import TaskStatements
 from axolotl_server.extensions.tasks.engines.task_states import ENDED_BYTES
 from tests.support.peers.session_client import EventReader
 from tests.support.peers.task_peers import EXTENSION
@@ -161,7 +162,7 @@ async def test_tasks() -> None:
         await release.wait()
         return length
 
-    async with callers(wait, tasks={"maximum": 3, "maximum_per_principal": 2}) as (greedy, quiet, _):
+    async with callers(wait, tasks={"maximum": 3}, limits=TWO_OF_THREE) as (greedy, quiet, _):
         for _ in range(2):
             assert (await greedy.begin_task())["resultType"] == "task"
         refused = await greedy.begin_task()
@@ -177,7 +178,7 @@ async def test_tasks() -> None:
                 pass
 
 
-async def test_large_arguments_of_tasks_are_limited_in_bytes() -> None:
+async def test_large_arguments_of_tasks_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The arguments of open tasks may take a number of bytes in all, half of it for one caller; small ones are free."""
     release = asyncio.Event()
 
@@ -190,7 +191,8 @@ async def test_large_arguments_of_tasks_are_limited_in_bytes() -> None:
     async def begin(caller: Caller, size: int) -> Any:
         return (await caller.task("tools/call", name="keep", arguments={"text": "x" * size}))["result"]
 
-    async with callers(keep, tasks={"max_bytes": 1_000_000}) as (greedy, quiet, _):
+    monkeypatch.setattr(TaskStatements, "max_bytes", 1_000_000)
+    async with callers(keep) as (greedy, quiet, _):
         assert (await begin(greedy, 400_000))["resultType"] == "task"
         refused = await begin(greedy, 400_000)
         assert refused["content"][0]["text"] == "There are too many tasks with large arguments; try again later"
@@ -203,7 +205,7 @@ async def test_large_arguments_of_tasks_are_limited_in_bytes() -> None:
                 pass
 
 
-async def test_results_of_tasks_are_limited_in_bytes() -> None:
+async def test_results_of_tasks_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the results of tasks take too much memory, the caller with the largest results loses its oldest task."""
 
     async def finished(caller: Caller, length: int) -> str:
@@ -213,7 +215,8 @@ async def test_results_of_tasks_are_limited_in_bytes() -> None:
                 pass
         return task_id
 
-    async with callers(write, tasks={"max_bytes": 6_500 + 3 * ENDED_BYTES + 100}) as (greedy, quiet, _):
+    monkeypatch.setattr(TaskStatements, "max_bytes", 6_500 + 3 * ENDED_BYTES + 100)
+    async with callers(write) as (greedy, quiet, _):
         kept = await finished(quiet, 1000)
         first, second, third = [await finished(greedy, 2000) for _ in range(3)]
         lost = await greedy.task("tasks/get", taskId=first)

@@ -13,7 +13,8 @@ import pytest
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import ITaskRun, NewTask, Outcome
-from axolotl_server.extensions.tasks.engines import run_statements, task_states
+from axolotl_server.extensions.tasks.engines import run_statements
+from axolotl_server.extensions.tasks.engines.task_statements import TaskStatements
 from tests.support.servers.serving import until
 from tests.support.servers.task_engines import ENGINES, STORES, OpenEngine, opened, store_of
 
@@ -54,7 +55,7 @@ async def kept(engine: OpenEngine, task_ids: list[str]) -> list[bool]:
 @pytest.mark.parametrize("kind", ENGINES)
 async def test_ended_tasks_leave_room(kind: str) -> None:
     """Limits count open tasks: a caller that waits for each of its tasks starts as many as it likes, and reads all."""
-    async with opened(kind, finish, maximum=2, maximum_per_principal=1) as engine:
+    async with opened(kind, finish, maximum=2, per_caller=1) as engine:
         tasks = [await finished(engine, task_of()) for _ in range(10)]
         assert await kept(engine, tasks) == [True] * 10
 
@@ -62,8 +63,8 @@ async def test_ended_tasks_leave_room(kind: str) -> None:
 @pytest.mark.parametrize("kind", ENGINES)
 async def test_a_caller_loses_its_oldest_results(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of too many results of one caller the oldest are dropped, whose tasks are known to have ended."""
-    monkeypatch.setattr(task_states, "MOST_ENDED", 3)
-    async with opened(kind, finish, maximum_per_principal=2) as engine:
+    monkeypatch.setattr(run_statements, "MOST_ENDED", 3)
+    async with opened(kind, finish, per_caller=2) as engine:
         other = [await finished(engine, task_of(share=share)) for share in (b"bob", None, None, None, None)]
         tasks = [await finished(engine, task_of()) for _ in range(5)]
         assert await kept(engine, tasks) == [False, False, True, True, True]
@@ -76,13 +77,14 @@ async def test_a_caller_loses_its_oldest_results(kind: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-async def test_the_largest_results_are_dropped(kind: str) -> None:
+async def test_the_largest_results_are_dropped(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of too many bytes, callers with the most lose their oldest results; a task without a result counts a little."""
 
     async def run(run: ITaskRun) -> None:
         await run.end(Outcome("completed", None, run.call))
 
-    async with opened(kind, run, max_bytes=45_000) as engine:
+    monkeypatch.setattr(TaskStatements, "max_bytes", 45_000)
+    async with opened(kind, run) as engine:
         other = [await finished(engine, task_of(size, b"bob")) for size in (5_000, 4)]
         tasks = [await finished(engine, task_of(6_000)) for _ in range(6)]
         assert await kept(engine, tasks) == [False, False, True, True, True, True]
@@ -95,19 +97,19 @@ async def test_the_largest_results_are_dropped(kind: str) -> None:
 @pytest.mark.parametrize("kind", ENGINES)
 async def test_few_dropped_results_are_remembered(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of results that were dropped is limited too."""
-    for module in (run_statements,):
-        monkeypatch.setattr(module, "MOST_DROPPED", 2)
-    monkeypatch.setattr(task_states, "MOST_ENDED", 1)
-    async with opened(kind, finish, maximum_per_principal=1) as engine:
+    monkeypatch.setattr(run_statements, "MOST_DROPPED", 2)
+    monkeypatch.setattr(run_statements, "MOST_ENDED", 1)
+    async with opened(kind, finish, per_caller=1) as engine:
         tasks = [await finished(engine, task_of()) for _ in range(5)]
         assert await kept(engine, tasks[2:]) == [False, False, True]
         assert [await engine.find(task_id, OWNER) for task_id in tasks[:2]] == [None, None]
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-async def test_large_arguments_are_limited_in_bytes(kind: str) -> None:
+async def test_large_arguments_are_limited_in_bytes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The arguments of open tasks may take a number of bytes in all, half of it for one caller."""
-    async with opened(kind, hang, works=False, max_bytes=4 * MIB, maximum_per_principal=1000) as engine:
+    monkeypatch.setattr(TaskStatements, "max_bytes", 4 * MIB)
+    async with opened(kind, hang, works=False, per_caller=1000) as engine:
         tasks = {share: await accepted(engine, task_of(380_000, share)) for share in (b"ada", b"bob", b"eve", None)}
         assert {share: len(ids) for share, ids in tasks.items()} == {b"ada": 5, b"bob": 5, b"eve": 1, None: 0}
         await engine.submit(task_of(1000))
@@ -129,7 +131,7 @@ async def accepted(engine: OpenEngine, task: NewTask) -> list[str]:
 async def test_a_refused_task_leaves_nothing(tmp_path: Path) -> None:
     """A task that exceeds a limit gets no place in the queue."""
     place = f"sqlite:///{tmp_path}/tasks.db"
-    async with opened("sqlite", hang, works=False, place=place, maximum_per_principal=1) as engine:
+    async with opened("sqlite", hang, works=False, place=place, per_caller=1) as engine:
         await engine.submit(task_of())
         for _ in range(3):
             with pytest.raises(Overloaded, match="one caller may have 1 open"):
@@ -141,7 +143,7 @@ async def test_a_refused_task_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ENGINES)
 async def test_a_refused_task_is_forgotten(kind: str) -> None:
     """The error of a refused task, which holds its arguments, is freed without a collection of garbage."""
-    async with opened(kind, hang, works=False, maximum_per_principal=1) as engine:
+    async with opened(kind, hang, works=False, per_caller=1) as engine:
         record = await engine.submit(task_of())
         gc.disable()
         try:
@@ -156,7 +158,7 @@ async def test_a_refused_task_is_forgotten(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", STORES)
-async def test_a_worker_holds_few_bytes_of_arguments(kind: str) -> None:
+async def test_a_worker_holds_few_bytes_of_arguments(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that finds more than it may hold runs large calls one after the other, and small ones at once."""
     held, most = [0], [0]
 
@@ -172,7 +174,8 @@ async def test_a_worker_holds_few_bytes_of_arguments(kind: str) -> None:
         async with opened(kind, hang, works=False, place=url) as engine:
             large = [(await engine.submit(task_of(MIB))).id for _ in range(8)]
             small = (await engine.submit(task_of())).id
-        async with opened(kind, run, place=url, lease_seconds=30, max_bytes=3 * MIB) as engine:
+        monkeypatch.setattr(TaskStatements, "max_bytes", 3 * MIB)
+        async with opened(kind, run, place=url, lease_seconds=30) as engine:
             await engine.began(3)
             step.set()
             tasks = [*large, small]
@@ -184,7 +187,7 @@ async def test_a_worker_holds_few_bytes_of_arguments(kind: str) -> None:
 async def test_one_caller_in_two_processes() -> None:
     """Tasks that one caller submits to several processes at the same moment do not exceed its limit."""
     with store_of("postgres") as url:
-        limits: Any = {"works": False, "place": url, "maximum_per_principal": 20}
+        limits: Any = {"works": False, "place": url, "per_caller": 20}
         async with opened("", hang, **limits) as one, opened("", hang, **limits) as other:
             submitting = [engine.submit(task_of()) for _ in range(40) for engine in (one, other)]
             done = await asyncio.gather(*submitting, return_exceptions=True)

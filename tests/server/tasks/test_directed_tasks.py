@@ -101,13 +101,13 @@ async def test_an_unknown_tool(host: ServerHost, peer: DirectedPeer) -> None:
 
 async def test_too_many_tasks_are_refused(job: Job) -> None:
     """Beyond the limit, the result tells when to retry."""
-    settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
+    settings = {"tasks": {"maximum": 1}}
     async with ServerHost(container_of(job), flags=settings) as host:
         peer = DirectedPeer(host)
         await peer.start("job")
         result = await peer.result("tools/call", {"name": "job"})
         assert (result["resultType"], result["isError"]) == ("complete", True)
-        assert result["_meta"]["axolotl/retryAfterMs"] == 500
+        assert result["_meta"]["axolotl/retryAfterMs"] == 1000
 
 
 async def test_a_request_in_rounds_stays_in_them(peer: DirectedPeer, plain: DirectedPeer) -> None:

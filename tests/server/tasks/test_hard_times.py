@@ -113,7 +113,8 @@ async def workers(url: str, number: int, *, park_soon: bool = False, **settings:
 async def replica(url: str) -> AsyncIterator[ServerHost]:
     """A server that submits tasks and runs none."""
     flags = {
-        "tasks": {"url": url, "lease_seconds": LEASE_SECONDS, "maximum": 10_000, "maximum_per_principal": None},
+        "tasks": {"url": url, "lease_seconds": LEASE_SECONDS, "maximum": 10_000},
+        "limits": {"share_per_caller": 1},
         "protocol": {"state_keys": [KEY]},
     }
     async with ServerHost(container_of(note, hold, few, wait), flags=flags) as host:

@@ -148,12 +148,12 @@ async def test_a_wish_must_have_the_right_form(peer: RequestingPeer, job: Job, w
 
 async def test_too_many_tasks_are_refused(job: Job) -> None:
     """Beyond the limit, the error tells when to retry."""
-    settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
+    settings = {"tasks": {"maximum": 1}}
     async with ServerHost(container_of(job, greet), flags=settings) as host:
         peer = await RequestingPeer.connect(host)
         await peer.start("job")
         error = await peer.error("tools/call", {"name": "greet", "arguments": {"name": "x"}, "task": {}})
-        assert (error["code"], error["data"]) == (-32603, {"reason": "overloaded", "retryAfterMs": 500})
+        assert (error["code"], error["data"]) == (-32603, {"reason": "overloaded", "retryAfterMs": 1000})
         assert (await peer.result("tools/call", {"name": "greet", "arguments": {"name": "x"}}))["content"]
 
 

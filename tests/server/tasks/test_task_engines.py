@@ -112,12 +112,12 @@ async def test_an_outcome_is_kept_as_it_is(kind: str) -> None:
 
 async def test_the_number_of_tasks_has_a_limit(kind: str) -> None:
     """A task beyond the limit is rejected and can be retried; an expired task frees a place."""
-    async with opened(kind, hang, maximum=2, poll_interval_seconds=3) as engine:
+    async with opened(kind, hang, maximum=2) as engine:
         await engine.submit(task_of())
         short = await engine.submit(task_of(ttl_seconds=0.05))
         with pytest.raises(Overloaded) as caught:
             await engine.submit(task_of())
-        assert caught.value.retry_after_seconds == 3
+        assert caught.value.retry_after_seconds == 1
         await gone(engine, short.id)
         await engine.tidy()
         assert (await engine.submit(task_of())).status == "working"
@@ -125,7 +125,7 @@ async def test_the_number_of_tasks_has_a_limit(kind: str) -> None:
 
 async def test_one_caller_cannot_take_all_places(kind: str) -> None:
     """The limit per caller counts only its own tasks."""
-    async with opened(kind, hang, maximum_per_principal=1) as engine:
+    async with opened(kind, hang, per_caller=1) as engine:
         await engine.submit(task_of(share=b"ada"))
         with pytest.raises(Overloaded, match="one caller may have 1"):
             await engine.submit(task_of(share=b"ada"))

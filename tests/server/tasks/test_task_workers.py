@@ -15,7 +15,7 @@ from axolotl_server.extensions.tasks.engines import sqlite_writer, stored_engine
 from axolotl_server.extensions.tasks.engines.assembly import make_database
 from axolotl_server.extensions.tasks.engines.postgres_worker import PostgresStatements, TakenJob
 from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
-from axolotl_server.extensions.tasks.engines.task_statements import Operation
+from axolotl_server.extensions.tasks.engines.task_statements import Operation, TaskStatements
 from axolotl_server.settings.server import ServerSettings
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.servers.task_engines import KEY, STORES, OpenEngine, change_store, opened, store_of
@@ -407,14 +407,17 @@ async def test_a_worker_survives_a_file_that_is_locked(
         assert (await ended(engine, task.id)).status == "completed"
 
 
-async def test_processes_drop_results_at_the_same_time(url: str) -> None:
+async def test_processes_drop_results_at_the_same_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes that find too many results drop them together, and neither fails."""
 
     async def end(run: ITaskRun) -> None:
         await run.end(Outcome("completed", None, b"x" * 1000))
 
-    limits = {**LONG_LEASE, "max_bytes": 5000}
-    async with opened("", end, place=url, **limits) as one, opened("", end, place=url, works=False, **limits) as other:
+    monkeypatch.setattr(TaskStatements, "max_bytes", 5000)
+    async with (
+        opened("", end, place=url, **LONG_LEASE) as one,
+        opened("", end, place=url, works=False, **LONG_LEASE) as other,
+    ):
         tasks = [await one.submit(task_of()) for _ in range(40)]
         for task in tasks:
             await ended(one, task.id)

@@ -31,7 +31,6 @@ CITIES: Final[Mapping[str, tuple[str, ...]]] = {"france": ("Paris", "Pau", "Nice
 SETTINGS: Final[dict[str, Any]] = {
     "server": {"name": "features", "instructions": "Try everything"},
     "http": {"sse_path": "/sse"},
-    "tasks": {"poll_interval_seconds": 0.02},
     "protocol": {"ascii_names": False},
 }
 

@@ -53,7 +53,6 @@ NOT_BOUNDS: Final[Mapping[str, str]] = {
     "http.drain_delay_seconds": "when something begins",
     "caching.list_ttl_seconds": "a hint for clients",
     "caching.resource_ttl_seconds": "a hint for clients",
-    "tasks.poll_interval_seconds": "a hint for clients",
     "quotas.rules.<name>.rate_per_second": "a bound that the operator defines",
     "quotas.rules.<name>.burst": "a bound that the operator defines",
     "quotas.rules.<name>.limit": "a bound that the operator defines",

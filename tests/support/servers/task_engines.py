@@ -109,13 +109,15 @@ async def opened(
     place: str | None = None,
     tools: Mapping[str, int] | None = None,
     key: str = KEY,
+    per_caller: int | None = None,
     **settings: Any,
 ) -> AsyncIterator[OpenEngine]:
     """Open an engine of a kind, and close it afterwards; `place` is the URL of a store that others use too."""
     with ExitStack() as stack:
         url = place or stack.enter_context(store_of(kind))
         given = {"lease_seconds": 1.0, **settings, "url": url}
-        loaded = ServerSettings.model_validate({"tasks": given, "protocol": {"state_keys": [key]}})
+        share = {} if per_caller is None else {"share_per_caller": per_caller / given.get("maximum", 1000)}
+        loaded = ServerSettings.model_validate({"tasks": given, "limits": share, "protocol": {"state_keys": [key]}})
         engine = OpenEngine(make_engine(loaded), run, tools or {"render": 0})
         await engine.engine.open(engine)
         if works:

@@ -21,17 +21,15 @@ def make_engine(settings: ServerSettings) -> ITaskEngine:
     if settings.tasks.url is None:
         from axolotl_server.extensions.tasks.engines.memory_engine import MemoryTaskEngine
 
-        return MemoryTaskEngine(settings.tasks)
-    database = make_database(settings)
+        return MemoryTaskEngine(settings)
     from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngine
 
-    return StoredTaskEngine(database, settings.tasks)
+    return StoredTaskEngine(make_database(settings), settings)
 
 
 def make_database(settings: ServerSettings) -> "ITaskDatabase":
     """Make the database that the settings name."""
-    make = database_maker(settings)
-    return make()
+    return database_maker(settings)()
 
 
 def database_maker(settings: ServerSettings) -> "Callable[[], ITaskDatabase]":
@@ -65,7 +63,7 @@ def _sqlite(settings: ServerSettings, path: Path, keys: list[str]) -> "Callable[
         if not path.parent.is_dir():
             raise ConfigurationError(f"Setting tasks.url: the directory {path.parent} does not exist: create it")
         sealer = TaskSealer(keys or [key_beside(path.with_name(f"{path.name}.key"))])
-        return SqliteTasks(path, settings.tasks, sealer)
+        return SqliteTasks(path, settings, sealer)
 
     return make
 
@@ -82,4 +80,4 @@ def _postgres(settings: ServerSettings, url: str, keys: list[str]) -> "Callable[
             "Setting tasks.url: tasks in Postgres are encrypted: set protocol.state_keys, to the same keys on all "
             "servers and workers"
         )
-    return lambda: PostgresTasks(url, settings.tasks, TaskSealer(keys))
+    return lambda: PostgresTasks(url, settings, TaskSealer(keys))

@@ -14,7 +14,7 @@ from axolotl_server.extensions.tasks.engines.stored_engine import StoredTaskEngi
 from axolotl_server.extensions.tasks.engines.stored_run import StoredRun
 from axolotl_server.extensions.tasks.engines.task_sealing import TaskPlace, TaskSealer
 from axolotl_server.extensions.tasks.engines.task_states import ENDED_BYTES
-from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.settings.server import ServerSettings
 
 _KEY_BYTES: Final = 32
 _FOREVER_SECONDS: Final = 365 * 86400.0
@@ -38,8 +38,10 @@ class MemoryTaskEngine(StoredTaskEngine):
     durable = False
     stop_seconds = 1.0
 
-    def __init__(self, settings: TaskSettings) -> None:
-        whole = settings.model_copy(update={"concurrency": settings.maximum, "lease_seconds": _FOREVER_SECONDS})
+    def __init__(self, settings: ServerSettings) -> None:
+        given = settings.tasks
+        tasks = given.model_copy(update={"concurrency": given.maximum, "lease_seconds": _FOREVER_SECONDS})
+        whole = settings.model_copy(update={"tasks": tasks})
         self._memory = SqliteTasks(None, whole, _NoSealer([secrets.token_urlsafe(_KEY_BYTES)]))
         super().__init__(self._memory, whole)
         self._origins: dict[str, Any] = {}
@@ -81,7 +83,7 @@ class MemoryTaskEngine(StoredTaskEngine):
     def note_result(self, outcome: Outcome) -> None:
         """Count the bytes of a result; too many are dropped soon."""
         self._result_bytes += ENDED_BYTES + len(outcome.result or b"")
-        if self._result_bytes > self._settings.max_bytes:
+        if self._result_bytes > self._statements.max_bytes:
             self._drop_at(time.time())
 
     def _make_run(self, started: StartedRun) -> StoredRun:
@@ -114,7 +116,7 @@ class MemoryTaskEngine(StoredTaskEngine):
         self._last_drop = asyncio.get_running_loop().time()
         for task_id in await self._database.execute(self._statements.drop_expired()):
             self._origins.pop(task_id, None)
-        if self._result_bytes > self._settings.max_bytes:
+        if self._result_bytes > self._statements.max_bytes:
             await self._database.execute(self._statements.drop_results())
             self._result_bytes = await self._database.execute(self._statements.count_bytes())
         next_expiry = await self._database.execute(self._statements.next_expiry())

@@ -28,7 +28,7 @@ from axolotl_server.extensions.tasks.engines.store_version import (
 from axolotl_server.extensions.tasks.engines.stored_run import IExecution, ITaskDatabase, ITaskWorker
 from axolotl_server.extensions.tasks.engines.task_sealing import TaskSealer
 from axolotl_server.extensions.tasks.engines.task_statements import Changed, Enqueue, Execute, Operation, Row
-from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.settings.server import ServerSettings
 
 _SCHEMA: Final = """
 create schema if not exists {schema};
@@ -124,11 +124,11 @@ class PostgresTasks(ITaskDatabase):
     statements: PostgresStatements
     poll_seconds = POLL_SECONDS
 
-    def __init__(self, url: str, settings: TaskSettings, sealer: TaskSealer) -> None:
-        schema = self._schema = settings.postgres_schema
+    def __init__(self, url: str, settings: ServerSettings, sealer: TaskSealer) -> None:
+        schema = self._schema = settings.tasks.postgres_schema
         names = self._names = queue_settings(schema)
         self.statements = PostgresStatements(settings, sealer, schema=schema, jobs=names.queue_table)
-        self._settings = settings
+        self._settings = settings.tasks
         self._notices = f"{schema}_tasks"
         self._url = url
         self._connections = PostgresConnections(url)

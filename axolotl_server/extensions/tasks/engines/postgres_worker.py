@@ -17,6 +17,7 @@ from axolotl_server.extensions.tasks.engines.task_sealing import ForeignTask, Ta
 from axolotl_server.extensions.tasks.engines.task_statements import COLUMNS, Execute, Operation, StoredTask
 from axolotl_server.extensions.tasks.engines.task_states import LARGE_CALL_BYTES
 from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.settings.server import ServerSettings
 
 POLL_SECONDS: Final = 5.0
 _BATCH: Final = 25
@@ -36,7 +37,7 @@ class TakenJob(NamedTuple):
 class PostgresStatements(RunStatements):
     """The operations on tasks whose places in the queue are in a table of PgQueuer."""
 
-    def __init__(self, settings: TaskSettings, sealer: TaskSealer, *, schema: str, jobs: str) -> None:
+    def __init__(self, settings: ServerSettings, sealer: TaskSealer, *, schema: str, jobs: str) -> None:
         super().__init__(settings, sealer, tables=f"{schema}.", locking=" for update")
         self._jobs = f"{schema}.{jobs}"
 
@@ -128,7 +129,7 @@ class PostgresWorker:
         if await self._started(task_id, retry(lambda: statements.begin_first(task_id, taken), atomic=False)):
             return
         size = await retry(lambda: statements.size(task_id), atomic=False)
-        if size and self._large_bytes and self._large_bytes + size > self._settings.max_bytes:
+        if size and self._large_bytes and self._large_bytes + size > self._statements.max_bytes:
             raise RetryRequested(timedelta(seconds=_FULL_SECONDS))
         self._large_bytes += size
         try:

@@ -28,7 +28,7 @@ from axolotl_server.extensions.tasks.engines.task_states import (
     ENDED_BYTES,
     LARGE_CALL_BYTES,
     MOST_DROPPED,
-    most_ended,
+    MOST_ENDED,
     now_text,
 )
 
@@ -101,16 +101,15 @@ class StoreStatements(TaskStatements):
         """
         ended = f"from {self.tasks} where outcome is not null"
         rows = yield Execute(f"select share, count(*), sum(length(outcome) + {ENDED_BYTES}) {ended} group by share")
-        most = most_ended(self._settings, b"")
-        level = _level((int(size) for _, _, size in rows), self._settings.max_bytes)
-        if any(size > level or (most is not None and count > most) for _, count, size in rows):
+        most = max(MOST_ENDED, self._of_caller)
+        level = _level((int(size) for _, _, size in rows), self.max_bytes)
+        if any(size > level or count > most for _, count, size in rows):
             of_share = "over (partition by share order by updated_at desc, number desc)"
-            too_many = "" if most is None else f" or (place > {most} and share is not null)"
             yield Execute(
                 f"update {self.tasks} set outcome = null, message = null where outcome is not null and number in"
                 f" (select number from (select number, share, row_number() {of_share} as place,"
                 f" sum(length(outcome) + {ENDED_BYTES}) {of_share} as size {ended}) as results"
-                f" where size > $1{too_many})",
+                f" where size > $1 or (place > {most} and share is not null))",
                 (level,),
             )
         dropped = f"from {self.tasks} where outcome is null and state = 'ended'"

@@ -18,7 +18,7 @@ from axolotl_server.extensions.tasks.engines.sqlite_writer import Effects, Sqlit
 from axolotl_server.extensions.tasks.engines.stored_run import IExecution, ITaskDatabase, ITaskWorker
 from axolotl_server.extensions.tasks.engines.task_sealing import TaskSealer
 from axolotl_server.extensions.tasks.engines.task_statements import Operation
-from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.settings.server import ServerSettings
 
 _SCHEMA: Final = """
 create table if not exists tasks (
@@ -53,13 +53,13 @@ class SqliteTasks(ITaskDatabase):
 
     statements: SqliteStatements
 
-    def __init__(self, path: Path | None, settings: TaskSettings, sealer: TaskSealer) -> None:
+    def __init__(self, path: Path | None, settings: ServerSettings, sealer: TaskSealer) -> None:
         """Use a file, or the memory of this process, which has all tasks for itself."""
         self.statements = SqliteStatements(settings, sealer)
         self.poll_seconds = _POLL_SECONDS
         if path is None:
             self.poll_seconds, self.send_seconds = _POLL_IN_MEMORY_SECONDS, 0.0
-        self._settings = settings
+        self._settings = settings.tasks
         self._path = path
         self._own = Path()
         """The socket of this process, in a directory with those of the others."""

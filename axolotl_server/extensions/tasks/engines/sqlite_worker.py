@@ -59,7 +59,7 @@ class SqliteStatements(RunStatements):
         unreadable: list[tuple[str, UnreadableTask]] = []
         for task_id in found:
             size = yield from self.size(task_id)
-            if size and large_bytes and large_bytes + size > self._settings.max_bytes:
+            if size and large_bytes and large_bytes + size > self.max_bytes:
                 yield Execute(
                     f"update {self.tasks} set due_at = $2 where id = $1", (task_id, time.time() + _FULL_SECONDS)
                 )
@@ -102,7 +102,7 @@ class SqliteStatements(RunStatements):
             f"update {self.tasks} set worker = $1, due_at = $2 where number in (select number from {self.tasks}"
             f" indexed by tasks_queue where {_IN_QUEUE} and due_at <= $3{of_tools}"
             " order by number limit $4) returning number, id",
-            (worker, now + self._settings.lease_seconds, now, count, *names),
+            (worker, now + self._lease_seconds, now, count, *names),
         )
         return [task_id for _, task_id in sorted(map(tuple, rows))]
 
@@ -111,7 +111,7 @@ class SqliteStatements(RunStatements):
         marks, ids = parameters(task_ids, first=3)
         yield Execute(
             f"update {self.tasks} set due_at = $1 where worker = $2 and state = 'running' and id in ({marks})",
-            (time.time() + self._settings.lease_seconds, worker, *ids),
+            (time.time() + self._lease_seconds, worker, *ids),
         )
 
     def _leave(self, started: StartedRun) -> Operation[None]:

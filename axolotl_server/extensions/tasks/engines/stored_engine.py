@@ -10,6 +10,7 @@ from typing import ClassVar, Final, TypeVar
 from msgspec.structs import replace
 
 from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import (
     ITaskEngine,
     ITaskListener,
@@ -27,13 +28,13 @@ from axolotl_server.extensions.tasks.engines.stored_run import ITaskDatabase, IT
 from axolotl_server.extensions.tasks.engines.task_sealing import ForeignTask, UnreadableTask
 from axolotl_server.extensions.tasks.engines.task_statements import Operation
 from axolotl_server.extensions.tasks.engines.task_states import (
+    POLL_SECONDS,
     UNREADABLE,
     cancelled_by,
     is_task_id,
     now_text,
-    shutting_down,
 )
-from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.settings.server import ServerSettings
 
 _MAX_KNOWN: Final = 10_000
 _LOOK_AT_ONCE: Final = 500
@@ -53,9 +54,9 @@ class StoredTaskEngine(ITaskEngine):
     stop_seconds: ClassVar[float] = 5.0
     """How long code may take to end when the server stops."""
 
-    def __init__(self, database: ITaskDatabase, settings: TaskSettings) -> None:
+    def __init__(self, database: ITaskDatabase, settings: ServerSettings) -> None:
         self._database = database
-        self._settings = settings
+        self._lease_seconds = settings.tasks.lease_seconds
         self._statements = database.statements
         self._listener: ITaskListener | None = None
         self._runner: ITaskRunner | None = None
@@ -99,7 +100,7 @@ class StoredTaskEngine(ITaskEngine):
 
     async def submit(self, task: NewTask) -> TaskRecord:
         if self._closed:
-            raise shutting_down(self._settings)
+            raise Overloaded("The server is shutting down; try again", POLL_SECONDS)
         room, self._room = self._room, self._room - 1
         is_atomic = task.key is not None and self._statements.sealer.rotates
         stored, left = await self._database.execute(self._statements.submit(task, room), atomic=is_atomic)
@@ -202,7 +203,7 @@ class StoredTaskEngine(ITaskEngine):
         await self._database.tidy()
         self._count = await self._database.execute(self._statements.count(), writes=False)
         self._room = 0
-        waiting = await self._database.execute(self._statements.unclaimed(self._settings.lease_seconds), writes=False)
+        waiting = await self._database.execute(self._statements.unclaimed(self._lease_seconds), writes=False)
         self._name_unclaimed(waiting)
         counts, parked = await self._database.execute(self._statements.count_open(), writes=False)
         self._counts = TaskCounts(counts, parked, sum(waiting.values()))
@@ -213,7 +214,7 @@ class StoredTaskEngine(ITaskEngine):
             _log.warning(
                 "tasks of tool %s wait for a worker for more than %g seconds: %d; start one that has this tool",
                 tool,
-                self._settings.lease_seconds,
+                self._lease_seconds,
                 waiting[tool],
             )
         self._unclaimed = frozenset(waiting)
@@ -342,7 +343,7 @@ class StoredTaskEngine(ITaskEngine):
 
     async def _keep_tidy(self) -> None:
         while True:
-            await asyncio.sleep(min(10.0, self._settings.lease_seconds / 2))
+            await asyncio.sleep(min(10.0, self._lease_seconds / 2))
             try:
                 await self.tidy()
             except Exception as error:  # the next attempt may succeed

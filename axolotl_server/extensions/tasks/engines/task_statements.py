@@ -8,22 +8,22 @@ import secrets
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import NewTask, Outcome, TaskQuestion, TaskRecord
 from axolotl_server.extensions.tasks.engines.task_sealing import TaskPlace, TaskSealer, UnreadableTask, mark_of
 from axolotl_server.extensions.tasks.engines.task_states import (
     LARGE_CALL_BYTES,
+    MAX_BYTES,
+    POLL_SECONDS,
     cancelled_by,
     now_text,
-    too_large_together,
-    too_many,
-    too_many_of_one,
 )
-from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.settings.server import ServerSettings
 
 COLUMNS: Final = (
     "number, id, owner, tool, status, state, created_at, updated_at, ttl_seconds, expires_at, run, losses, message"
@@ -100,16 +100,19 @@ def parameters(values: Sequence[str], first: int = 2) -> tuple[str, tuple[str, .
 class TaskStatements:
     """The operations on stored tasks."""
 
+    max_bytes: ClassVar[int] = MAX_BYTES
+
     def __init__(
         self,
-        settings: TaskSettings,
+        settings: ServerSettings,
         sealer: TaskSealer,
         *,
         tables: str = "",
         locking: str = "",
     ) -> None:
         """Use tables with a prefix; `locking` is added to a read that precedes a write."""
-        self._settings = settings
+        self._lease_seconds, self._maximum = settings.tasks.lease_seconds, settings.tasks.maximum
+        self._of_caller = settings.limits.of_caller(self._maximum)
         self.sealer = sealer
         self.tasks, self.kept, self.messages = f"{tables}tasks", f"{tables}kept", f"{tables}messages"
         self.locking = locking
@@ -135,9 +138,9 @@ class TaskStatements:
                 return found, room
         if room <= 0:
             rows = yield Execute(f"select count(*) from {self.tasks} where {OPEN}")
-            free = self._settings.maximum - int(rows[0][0])
+            free = self._maximum - int(rows[0][0])
             if free <= 0:
-                raise too_many(self._settings)
+                raise Overloaded("There are too many tasks; try again later", POLL_SECONDS)
             room = 1 + free // 8
         now = now_text()
         place = TaskPlace(secrets.token_hex(16), task.owner, task.tool, time.time() + task.ttl_seconds)
@@ -168,24 +171,23 @@ class TaskStatements:
 
     def _limits(self, share: bytes | None, size: int) -> list[str]:
         """Write the conditions of a new task: $3 is its share, and $11 the size of its call if that counts."""
-        number, size_of_all = self._settings.maximum_per_principal, self._settings.max_bytes
         fits = f"(select coalesce(sum(length(call)) + $11 <= %d, true) from {self.tasks} where {OPEN}%s)"
-        limits = [fits % (size_of_all, "")] if size else []
+        limits = [fits % (self.max_bytes, "")] if size else []
         if share is not None and size:
-            limits.append(fits % (size_of_all // 2, " and share = $3"))
-        if share is not None and number is not None:
-            limits.append(f"(select count(*) from {self.tasks} where {OPEN} and share = $3) < {number}")
+            limits.append(fits % (self.max_bytes // 2, " and share = $3"))
+        if share is not None:
+            limits.append(f"(select count(*) from {self.tasks} where {OPEN} and share = $3) < {self._of_caller}")
         return limits
 
     def _refuse(self, share: bytes | None, size: int) -> Operation[None]:
         """Raise Overloaded if the caller of a new task has too many, or if its call is too large for now."""
-        limit = self._settings.maximum_per_principal
-        if share is not None and limit is not None:
+        if share is not None:
             rows = yield Execute(f"select count(*) from {self.tasks} where {OPEN} and share = $1", (share,))
-            if rows[0][0] >= limit:
-                raise too_many_of_one(self._settings)
+            if rows[0][0] >= self._of_caller:
+                message = f"Too many tasks: one caller may have {self._of_caller} open; try again when one has ended"
+                raise Overloaded(message, POLL_SECONDS)
         if size:
-            raise too_large_together(self._settings)
+            raise Overloaded("There are too many tasks with large arguments; try again later", POLL_SECONDS)
 
     def _with_key(self, owner: bytes, keys: Sequence[bytes | None]) -> Operation[StoredTask | None]:
         """Find the open task with one of some keys; one that has expired loses it."""

@@ -1,15 +1,17 @@
-"""The states of tasks: times, endings and refusals, which all engines share."""
+"""The states of tasks: their times, endings and limits."""
 
 import re
 from datetime import UTC, datetime
 from typing import Final
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import Outcome
-from axolotl_server.settings.calls import TaskSettings
 
+POLL_SECONDS: Final = 1.0
+"""How often a client should poll a task, and how long it should wait after a refusal."""
 UNREADABLE: Final = Outcome("failed", "The stored task cannot be read: it was changed")
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""How many bytes of results are kept, and how many bytes the large arguments of open tasks may have."""
 LARGE_CALL_BYTES: Final = 64 * 1024
 """The size above which a call counts in bytes; smaller ones are limited by their number."""
 ENDED_BYTES: Final = 2048
@@ -47,33 +49,3 @@ def is_task_id(text: str) -> bool:
 def now_text() -> str:
     """Return the time in the form of the protocol."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def most_ended(settings: TaskSettings, share: bytes | None) -> int | None:
-    """Return how many ended tasks are kept of one caller; None if only their bytes are limited."""
-    limit = settings.maximum_per_principal
-    return None if limit is None or share is None else max(MOST_ENDED, limit)
-
-
-def shutting_down(settings: TaskSettings) -> Overloaded:
-    """Make the error for a task that comes too late."""
-    return Overloaded("The server is shutting down; try again", settings.poll_interval_seconds)
-
-
-def too_many(settings: TaskSettings) -> Overloaded:
-    """Make the error for a task that exceeds the limit of the server."""
-    return Overloaded("There are too many tasks; try again later", settings.poll_interval_seconds)
-
-
-def too_many_of_one(settings: TaskSettings) -> Overloaded:
-    """Make the error for a task that exceeds the limit of its caller."""
-    limit = settings.maximum_per_principal
-    return Overloaded(
-        f"Too many tasks: one caller may have {limit} open; try again when one has ended",
-        settings.poll_interval_seconds,
-    )
-
-
-def too_large_together(settings: TaskSettings) -> Overloaded:
-    """Make the error for a task whose arguments, with those of others, take too much memory."""
-    return Overloaded("There are too many tasks with large arguments; try again later", settings.poll_interval_seconds)
