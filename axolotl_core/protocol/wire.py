@@ -93,8 +93,8 @@ def json_text(value: Any) -> bytes:
     Raises:
         ValueError: if it cannot be serialized to JSON, as NaN and infinity.
     """
-    text = pydantic_core.to_json(value, inf_nan_mode="null")
-    if b"null" in text or b"NaN" in text or b"Infinity" in text:  # models have modes of their own
+    text = pydantic_core.to_json(value, inf_nan_mode="null")  # but models have modes of their own
+    if text.find(b"null") >= 0 or text.find(b"NaN") >= 0 or text.find(b"Infinity") >= 0:
         refuse_nan(pydantic_core.to_jsonable_python(value, inf_nan_mode="constants"))
     return text
 
