@@ -47,10 +47,12 @@ class NoArguments(BaseModel):
 def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) -> ParseArguments:
     """Compile a validator that reads a model from JSON bytes."""
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
-    validate = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
+    validate = model.__pydantic_validator__.validate_json
+    validate_large = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
 
     def parse(raw: bytes) -> Any:
-        arguments = validate(raw)
+        small = len(raw) <= LARGE_BYTES
+        arguments = validate(raw, strict=strict, extra=extra) if small else validate_large(raw)
         try:
             names = len(arguments.__pydantic_fields_set__)
         except AttributeError:  # a validator has replaced the model

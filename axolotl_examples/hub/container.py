@@ -1,14 +1,26 @@
-"""The container of the hub: mounted activations and their services."""
+"""The container of the hub: its settings, mounted activations and their services."""
 
 from dependency_injector import containers, providers
+from pydantic import PositiveInt
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from axolotl_core import ToolRegistry
-from axolotl_examples.hub.conversation import Conversation
-from axolotl_examples.hub.directory import Directory
-from axolotl_examples.hub.mounting import NamespacedNames, mount
+from axolotl_examples.hub.conversation import Conversation, CourteousResponder
+from axolotl_examples.hub.mounting import Directory, NamespacedNames, mount
 from axolotl_examples.hub.repository import open_conversations
-from axolotl_examples.hub.responder import CourteousResponder
-from axolotl_examples.hub.settings import HubSettings
+
+
+class HubSettings(BaseSettings):
+    """The settings of the hub itself, from environment variables. The settings of the server belong to Axolotl."""
+
+    model_config = SettingsConfigDict(env_prefix="HUB_", frozen=True)
+
+    database: str = ":memory:"
+    """The database file. By default conversations are kept in memory only."""
+    max_turns: PositiveInt = 200
+    """How many turns of a session are kept. The oldest are dropped."""
+    max_sessions: PositiveInt = 100
+    """How many sessions one principal may have."""
 
 
 class Container(containers.DeclarativeContainer):

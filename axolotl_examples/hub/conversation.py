@@ -1,14 +1,14 @@
-"""The activation `conversation`: chat sessions with a history."""
+"""The activation `conversation`: chat sessions with a history, and the port for a language model that replies."""
 
-from collections.abc import AsyncIterator
-from typing import Annotated
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
 from axolotl_core import Context, ToolAnnotations, ToolError, tool
-from axolotl_examples.hub.repository import IConversations
-from axolotl_examples.hub.responder import IResponder
-from axolotl_examples.hub.turn import Session, Turn
+from axolotl_examples.hub.repository import IConversations, Session, Turn
 
 SessionName = Annotated[
     str, Field(description="The name of the session.", min_length=1, max_length=64, examples=["my-session"])
@@ -16,6 +16,25 @@ SessionName = Annotated[
 Query = Annotated[
     str, Field(description="The message to send.", min_length=1, max_length=10_000, examples=["Hello, world!"])
 ]
+
+
+class IResponder(Protocol):
+    """Streams replies."""
+
+    def respond(self, history: Sequence[Turn], query: str) -> AsyncIterator[str]:
+        """Yield the words of a reply, each with the space that follows it."""
+        ...
+
+
+class CourteousResponder(IResponder):
+    """Needs no model: greets first and then repeats each query. The same input always gives the same reply."""
+
+    async def respond(self, history: Sequence[Turn], query: str) -> AsyncIterator[str]:
+        asked = 1 + sum(turn.speaker == "user" for turn in history)
+        answer = f"Question {asked} was: {query}" if history else "Hello! How can I help?"
+        for word in re.findall(r"\S+\s*", answer):
+            await asyncio.sleep(0)  # stands for the time that a model needs
+            yield word
 
 
 class Conversation:

@@ -1,14 +1,15 @@
-"""Conversation storage: the port, and its SQLite implementation."""
+"""Conversations, the port that stores them, and its SQLite implementation."""
 
 import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Final, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from axolotl_core import ConfigurationError, ToolError
-from axolotl_examples.hub.turn import Session, Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,6 +24,23 @@ _SCHEMA: Final = """
     );
     CREATE INDEX IF NOT EXISTS turn_by_owner_and_session ON turn (owner, session, number);
 """
+
+
+class Turn(BaseModel):
+    """One message in a conversation."""
+
+    model_config = ConfigDict(frozen=True)
+
+    speaker: Literal["user", "assistant"] = Field(description="The author of the message.")
+    text: str = Field(description="The text of the message.")
+
+
+class Session(NamedTuple):
+    """The session of one owner. Sessions of different owners are separate, even if their names are equal."""
+
+    owner: tuple[str | None, str | None, str]
+    """The `identity` of the principal."""
+    name: str
 
 
 class IConversations(Protocol):

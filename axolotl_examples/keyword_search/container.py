@@ -3,9 +3,8 @@
 from dependency_injector import containers, providers
 
 from axolotl_examples.keyword_search.allowed_roots import AllowedRoots
-from axolotl_examples.keyword_search.reader import FileReader
-from axolotl_examples.keyword_search.searcher import KeywordSearcher
-from axolotl_examples.keyword_search.settings import SearchSettings
+from axolotl_examples.keyword_search.directory import FileReader
+from axolotl_examples.keyword_search.searcher import KeywordSearcher, SearchSettings
 from axolotl_examples.keyword_search.tool import KeywordSearch
 
 

@@ -1,9 +1,12 @@
-"""Open directories, protected from being replaced by links during a search."""
+"""Directories that are protected from being replaced by links during a search, and a reader of their text files."""
 
 import errno
 import os
+import stat
 from operator import attrgetter
 from typing import Final
+
+from axolotl_examples.keyword_search.models import SkipReason
 
 _BY_NAME: Final = attrgetter("name")
 _SUPPORTS_DIR_FD: Final = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
@@ -11,6 +14,9 @@ _SUPPORTS_DIR_FD: Final = os.open in os.supports_dir_fd and os.scandir in os.sup
 # Flags that the system does not have are left out. Without O_NONBLOCK, opening a pipe would wait for a writer.
 _FILE: Final = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
 _DIRECTORY: Final = _FILE | getattr(os, "O_DIRECTORY", 0)
+
+_EXAMINED_BYTES: Final = 8192
+_CHUNK_BYTES: Final = 64 * 1024
 
 
 class Directory:
@@ -60,3 +66,36 @@ class Directory:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class FileReader:
+    """Reads text files up to a maximum size."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+
+    def read(self, directory: Directory, name: str) -> bytes | SkipReason:
+        """Return the content of a file in the directory, or the reason why it is skipped."""
+        descriptor = directory.open_file(name)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return "special"
+            if status.st_size > self._max_bytes:
+                return "too_large"
+            # In procfs and some other file systems, files have the size 0 and a content anyway.
+            begin = os.read(descriptor, status.st_size or _CHUNK_BYTES)
+            data = _rest(descriptor, begin, status.st_size or self._max_bytes + 1)
+        finally:
+            os.close(descriptor)
+        if len(data) > self._max_bytes:
+            return "too_large"
+        # Like git and grep, treat a file with zero bytes as binary.
+        return "binary" if data.find(b"\0", 0, _EXAMINED_BYTES) >= 0 else data
+
+
+def _rest(descriptor: int, data: bytes, size: int) -> bytes:
+    """Read on up to `size` bytes. Some file systems return fewer bytes than requested, so one read is not enough."""
+    while 0 < len(data) < size and (more := os.read(descriptor, size - len(data))):
+        data += more
+    return data

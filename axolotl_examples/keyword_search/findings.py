@@ -1,11 +1,22 @@
-"""The matches that a search has found so far."""
+"""The matches that a search has found so far, and the paths that it has skipped."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from typing import Final
 
 from pydantic_core import to_json
 
-from axolotl_examples.keyword_search.models import FileMatches, LineMatch, readable
+from axolotl_examples.keyword_search.models import (
+    FileMatches,
+    LineMatch,
+    SkippedFiles,
+    SkipReason,
+    UnreadablePath,
+    readable,
+)
+
+_LISTED_PATHS: Final = 20
 
 
 class Findings:
@@ -40,6 +51,31 @@ class Findings:
         if taken:
             self.files.append(FileMatches(file=path, match_count=len(taken), matches=taken))
             self.match_count += len(taken)
+
+
+class Tally:
+    """Counts skipped paths, and lists the first ones that could not be read."""
+
+    def __init__(self) -> None:
+        self._skipped: Counter[str] = Counter()
+        self.files_searched = 0
+        self.unreadable: list[UnreadablePath] = []
+
+    @property
+    def skipped(self) -> SkippedFiles:
+        return SkippedFiles.model_validate(self._skipped)
+
+    def skip(self, reason: SkipReason) -> None:
+        self._skipped[reason] += 1
+
+    def fail(self, path: str, error: OSError) -> None:
+        self.skip("unreadable")
+        self.report(path, error.strerror or str(error))
+
+    def report(self, path: str, reason: str) -> None:
+        """List a path that was not read, or not completely, unless there are many."""
+        if len(self.unreadable) < _LISTED_PATHS:
+            self.unreadable.append(UnreadablePath(path=path, reason=reason))
 
 
 def _size_in_reply(value: object) -> int:

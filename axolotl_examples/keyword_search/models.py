@@ -1,7 +1,7 @@
 """The input and output models of the search."""
 
 import os
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -89,6 +89,10 @@ class SkippedFiles(BaseModel):
     links: int = Field(default=0, description="Symbolic links; they are not followed.")
     special: int = Field(default=0, description="Pipes, sockets and devices.")
     unreadable: int = Field(default=0, description="Paths that could not be read.")
+
+
+SkipReason: TypeAlias = Literal["binary", "too_large", "ignored", "links", "special", "unreadable"]
+"""A field of `SkippedFiles`."""
 
 
 class UnreadablePath(BaseModel):

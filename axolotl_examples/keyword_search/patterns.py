@@ -1,10 +1,12 @@
-"""Patterns in .gitignore syntax, translated to regular expressions by pathspec."""
+"""Patterns in .gitignore syntax, translated to regular expressions by pathspec, and the selection of a query."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+from axolotl_core import ToolError
 
 _MAX_DOUBLE_STARS: Final = 2
 _MAX_PATTERN_LENGTH: Final = 1000
@@ -77,3 +79,32 @@ def _without_backtracking(source: str) -> str:
         f"{_ANY}*{piece}" if index == last or "/" in piece.replace(_ANY, "") else f"(?>{_ANY}*?{piece})"
         for index, piece in enumerate(pieces)
     )
+
+
+class Selection:
+    """The include and exclude patterns of a query. Paths are relative to the search root."""
+
+    def __init__(self, include: Iterable[str], exclude: Iterable[str]) -> None:
+        """Compile the patterns. Raises `ToolError` if one of them is invalid."""
+        self._included = tuple(_parsed(include))
+        self._include = PatternRules(self._included)
+        self._exclude = PatternRules(_parsed(exclude))
+
+    def excludes(self, path: str, is_directory: bool) -> bool:
+        """Return whether a path is excluded. Excluded directories are not entered."""
+        return bool(self._exclude.verdict(path, is_directory))
+
+    def includes(self, path: str) -> bool:
+        """Return whether a file that is not excluded should be searched."""
+        return not self._included or self._include.covers(path)
+
+
+def _parsed(patterns: Iterable[str]) -> Iterator[PatternRule]:
+    for pattern in patterns:
+        rule = parse_pattern(pattern)
+        if rule is None:
+            raise ToolError(
+                f"{pattern!r} is not a valid pattern; use .gitignore syntax, "
+                "for example '*.py' or 'src/**/*.ts', with at most two '**'."
+            )
+        yield rule

@@ -1,20 +1,40 @@
-"""The search: walks the trees, reads the files and collects matches up to the limit."""
+"""The search: walks the trees, reads the files and collects matches up to the limits of its settings."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from pathlib import Path
+
+from pydantic import DirectoryPath, Field, NonNegativeFloat, PositiveInt
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from axolotl_core import Context
 from axolotl_examples.keyword_search.allowed_roots import SearchRoot
-from axolotl_examples.keyword_search.findings import Findings
-from axolotl_examples.keyword_search.ignore_rules import IgnoreFiles
+from axolotl_examples.keyword_search.directory import FileReader
+from axolotl_examples.keyword_search.findings import Findings, Tally
+from axolotl_examples.keyword_search.ignore_rules import IgnoreRules
 from axolotl_examples.keyword_search.matcher import KeywordMatcher
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
-from axolotl_examples.keyword_search.progress import OutOfTime, Progress
-from axolotl_examples.keyword_search.reader import FileReader
-from axolotl_examples.keyword_search.selection import Selection
-from axolotl_examples.keyword_search.settings import SearchSettings
-from axolotl_examples.keyword_search.tally import Tally
-from axolotl_examples.keyword_search.walk import FoundFile, TreeWalk
+from axolotl_examples.keyword_search.patterns import Selection
+from axolotl_examples.keyword_search.walk import FoundFile, OutOfTime, Progress, TreeWalk
+
+
+class SearchSettings(BaseSettings):
+    """Directories and limits of the search. Environment variables: for example `KEYWORD_SEARCH_MAX_DEPTH=8`."""
+
+    model_config = SettingsConfigDict(frozen=True, env_prefix="KEYWORD_SEARCH_")
+
+    allowed_roots: tuple[DirectoryPath, ...] = Field(default_factory=lambda: (Path.cwd(),), min_length=1)
+    """The directories that may be searched recursively. A JSON list in the environment variable."""
+    max_file_bytes: PositiveInt = 1024 * 1024
+    """Larger files are skipped."""
+    max_line_characters: PositiveInt = 300
+    """Longer lines are cut around the keyword."""
+    max_report_bytes: PositiveInt = 2 * 1024 * 1024
+    """The matches of a report stop at this size, which must fit into `max_result_bytes` of the server."""
+    max_depth: int = Field(64, ge=1, le=200)
+    """Directories nested more deeply are not entered, because each level keeps a descriptor open."""
+    progress_seconds: NonNegativeFloat = 0.25
+    """The interval of progress notifications."""
 
 
 class KeywordSearcher:
@@ -23,7 +43,6 @@ class KeywordSearcher:
     def __init__(self, settings: SearchSettings, reader: FileReader) -> None:
         self._settings = settings
         self._reader = reader
-        self._ignore_files = IgnoreFiles(reader)
 
     def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: Context) -> SearchReport:
         """Find the keyword. Paths that cannot be read are listed in the report.
@@ -33,7 +52,13 @@ class KeywordSearcher:
         """
         tally = Tally()
         findings = Findings(query.offset, query.max_results, self._settings.max_report_bytes)
-        walk = self._walk(query, tally, context)
+        walk = TreeWalk(
+            Selection(query.include, query.exclude),
+            IgnoreRules(self._reader) if query.respect_ignore_files else None,
+            tally,
+            Progress(context, self._settings.progress_seconds),
+            self._settings.max_depth,
+        )
         timed_out = False
         with closing(walk.files(roots)) as files:
             try:
@@ -59,15 +84,6 @@ class KeywordSearcher:
                 findings.add(file.path, matcher.matches(data))
                 if findings.truncated:
                     return
-
-    def _walk(self, query: KeywordQuery, tally: Tally, context: Context) -> TreeWalk:
-        return TreeWalk(
-            Selection(query.include, query.exclude),
-            self._ignore_files if query.respect_ignore_files else None,
-            tally,
-            Progress(context, self._settings.progress_seconds),
-            self._settings.max_depth,
-        )
 
     def _read(self, file: FoundFile, tally: Tally) -> bytes | None:
         """Read a file, or count it as skipped and return None."""

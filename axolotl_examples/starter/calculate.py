@@ -3,29 +3,21 @@
 import math
 import operator
 from collections.abc import Callable, Mapping
-from enum import StrEnum
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import Context, ITool, ToolAnnotations, ToolError
+from axolotl_core import ToolAnnotations, ToolError, tool
 
+Operation: TypeAlias = Literal["add", "subtract", "multiply", "divide", "power"]
 
-class Operation(StrEnum):
-    """An arithmetic operation on two numbers."""
-
-    ADD = "add"
-    SUBTRACT = "subtract"
-    MULTIPLY = "multiply"
-    DIVIDE = "divide"
-    POWER = "power"
-
-
-class Calculation(BaseModel):
-    """Two numbers and an operation."""
-
-    left: float = Field(description="The first number.", examples=[6])
-    operation: Operation = Field(description="The operation to perform.", examples=["multiply"])
-    right: float = Field(description="The second number.", examples=[7])
+_OPERATIONS: Final[Mapping[Operation, Callable[[float, float], float | complex]]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+}
 
 
 class Outcome(BaseModel):
@@ -34,30 +26,19 @@ class Outcome(BaseModel):
     result: float = Field(description="The result of the calculation.")
 
 
-class Calculate(ITool[Calculation, Outcome]):
-    """Performs an arithmetic operation on two numbers."""
-
-    name = "calculate"
-    title = "Calculate"
-    description = "Add, subtract, multiply or divide two numbers, or raise one to the power of the other."
-    annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
-
-    async def execute(self, arguments: Calculation, context: Context) -> Outcome:
-        try:
-            result = _OPERATIONS[arguments.operation](arguments.left, arguments.right)
-        except ZeroDivisionError:
-            raise ToolError("Division by zero has no result; choose another number for `right`.") from None
-        except OverflowError:
-            raise ToolError("The result is too large.") from None
-        if isinstance(result, complex) or not math.isfinite(result):
-            raise ToolError("The result is not a finite real number.")
-        return Outcome(result=result)
-
-
-_OPERATIONS: Mapping[Operation, Callable[[float, float], float | complex]] = {
-    Operation.ADD: operator.add,
-    Operation.SUBTRACT: operator.sub,
-    Operation.MULTIPLY: operator.mul,
-    Operation.DIVIDE: operator.truediv,
-    Operation.POWER: operator.pow,
-}
+@tool(title="Calculate", annotations=ToolAnnotations(read_only=True, idempotent=True, open_world=False))
+async def calculate(
+    left: Annotated[float, Field(description="The first number.", examples=[6])],
+    operation: Annotated[Operation, Field(description="The operation to perform.", examples=["multiply"])],
+    right: Annotated[float, Field(description="The second number.", examples=[7])],
+) -> Outcome:
+    """Add, subtract, multiply or divide two numbers, or raise one to the power of the other."""
+    try:
+        result = _OPERATIONS[operation](left, right)
+    except ZeroDivisionError:
+        raise ToolError("Division by zero has no result; choose another number for `right`.") from None
+    except OverflowError:
+        raise ToolError("The result is too large.") from None
+    if isinstance(result, complex) or not math.isfinite(result):
+        raise ToolError("The result is not a finite real number.")
+    return Outcome(result=result)

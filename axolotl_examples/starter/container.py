@@ -1,13 +1,14 @@
 """The container of the starter tools and their services."""
 
+from datetime import datetime
+
 from dependency_injector import containers, providers
 
+from axolotl_core import tools_of
 from axolotl_examples import keyword_search, three_good_sources
-from axolotl_examples.starter.calculate import Calculate
-from axolotl_examples.starter.clock import SystemClock
+from axolotl_examples.starter.calculate import calculate
 from axolotl_examples.starter.current_time import CurrentTime
-from axolotl_examples.starter.echo import Echo
-from axolotl_examples.starter.text_statistics import TextStatistics
+from axolotl_examples.starter.text import Reader, echo
 
 
 class Container(containers.DeclarativeContainer):
@@ -24,14 +25,14 @@ class Container(containers.DeclarativeContainer):
         }
     )
 
-    clock = providers.Singleton(SystemClock)
+    now = providers.Object(datetime.now)
     words_per_minute = providers.Object(230)
 
     tools = providers.List(
-        providers.Singleton(Echo),
-        providers.Singleton(Calculate),
-        providers.Singleton(CurrentTime, clock),
-        providers.Singleton(TextStatistics, words_per_minute),
+        providers.Object(echo),
+        providers.Object(calculate),
+        providers.Singleton(CurrentTime, now),
+        providers.Callable(tools_of, providers.Singleton(Reader, words_per_minute)),
     )
 
     search = providers.Container(keyword_search.Container)

@@ -1,12 +1,12 @@
 """A tool with an injected service: tests replace the clock."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
 from axolotl_core import Context, ITool, ToolAnnotations, ToolError
-from axolotl_examples.starter.clock import IClock
 
 
 class Place(BaseModel):
@@ -31,11 +31,11 @@ class CurrentTime(ITool[Place, Moment]):
     description = "Return the current date, time and weekday in a time zone."
     annotations = ToolAnnotations(read_only=True, open_world=False)
 
-    def __init__(self, clock: IClock) -> None:
-        self._clock = clock
+    def __init__(self, now: Callable[[tzinfo], datetime]) -> None:
+        self._now = now
 
     async def execute(self, arguments: Place, context: Context) -> Moment:
-        now = self._clock.now().astimezone(_zone(arguments.timezone))
+        now = self._now(_zone(arguments.timezone))
         return Moment(time=now, timezone=arguments.timezone, weekday=f"{now:%A}")
 
 

@@ -1,7 +1,6 @@
 """Commands for curators and users of a registry: verify, sign, keygen."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,7 +8,7 @@ import typer
 
 from axolotl_core import ConfigurationError
 from axolotl_examples.three_good_sources.configuration import Configuration
-from axolotl_examples.three_good_sources.loading import RegistryFile, UntrustedRegistry, load_registry, signature_file
+from axolotl_examples.three_good_sources.loading import UntrustedRegistry, load_registry, signature_file
 from axolotl_examples.three_good_sources.signing import make_key_pair, public_key_file, sign_registry
 
 _UNTRUSTED: Final = 1
@@ -39,8 +38,14 @@ def verify(
 
     The exit code is 1 if the registry is not signed by the trusted curator, and 2 if it is invalid for another reason.
     """
-    for line in _summary(load_registry(_configuration(file, key))):
-        typer.echo(line)
+    found = load_registry(_configuration(file, key))
+    if found.seal is None:
+        typer.echo(f"{found.name}: not signed yet")
+    else:
+        typer.echo(f"{found.name}: valid signature by {found.registry.curator.name}")
+        typer.echo(f"Public Key: {found.seal.public_key}")
+    typer.echo(f"Digest: {found.digest}")
+    typer.echo(f"Registry Version: {found.registry.version}")
 
 
 @app.command()
@@ -79,14 +84,3 @@ def _configuration(file: Path | None, key: Path | None = None) -> Configuration:
     return Configuration.from_environment().model_copy(
         update={name: path for name, path in options.items() if path is not None}
     )
-
-
-def _summary(file: RegistryFile) -> Iterator[str]:
-    registry = file.registry
-    if file.seal is None:
-        yield f"{file.name}: not signed yet"
-    else:
-        yield f"{file.name}: valid signature by {registry.curator.name}"
-        yield f"Public Key: {file.seal.public_key}"
-    yield f"Digest: {file.digest}"
-    yield f"Registry Version: {registry.version}"

@@ -2,10 +2,11 @@
 
 from dependency_injector import containers, providers
 
+from axolotl_core import tools_of
 from axolotl_examples.three_good_sources.configuration import Configuration
 from axolotl_examples.three_good_sources.loading import load_registry
 from axolotl_examples.three_good_sources.matcher import FuzzyMatcher
-from axolotl_examples.three_good_sources.tools import GetEndorsements, GetProvenance, GetSources, ListCategories
+from axolotl_examples.three_good_sources.source_tools import SourceTools
 
 
 class Container(containers.DeclarativeContainer):
@@ -26,10 +27,6 @@ class Container(containers.DeclarativeContainer):
     registry_file = providers.Singleton(load_registry, configuration)
     sources = registry_file.provided.registry
     matcher = providers.Singleton(FuzzyMatcher, sources, configuration.provided.keyword_weight)
-
-    tools = providers.List(
-        providers.Singleton(GetSources, sources, matcher, configuration.provided.threshold),
-        providers.Singleton(ListCategories, sources),
-        providers.Singleton(GetProvenance, registry_file),
-        providers.Singleton(GetEndorsements, sources),
+    tools = providers.Callable(
+        tools_of, providers.Singleton(SourceTools, registry_file, matcher, configuration.provided.threshold)
     )

@@ -67,7 +67,8 @@ class Evidence:
         more = _MORE * min(further, _MOST_FURTHER_WORDS)
         if keyword and (further or not is_negated):
             return max(similarity, keyword * (_KEYWORD + more))
-        if hint and (further or self._is_all(reading)):
+        is_only_a_hint = any(reading.words_like(term) >= reading.words for term in self.hints)
+        if hint and (further or is_only_a_hint):
             return max(similarity, hint * (_HINT + more))
         return _WEAK * similarity
 
@@ -77,10 +78,6 @@ class Evidence:
         specific = {word for word in self.pattern_words if weight(word) >= _SPECIFIC_WEIGHT}
         longest = max(used, key=len, default=frozenset())
         return len(frozenset(reading.words_like(specific)).union(*used) - longest)
-
-    def _is_all(self, reading: Reading) -> bool:
-        """Return whether the query consists of a hint only."""
-        return any(reading.words_like(term) >= reading.words for term in self.hints)
 
 
 def _names_of(source: Source) -> Iterator[str]:

@@ -10,9 +10,6 @@ from pydantic_core import PydanticCustomError
 from axolotl_examples.three_good_sources.keys import PublicKey
 
 _MARKDOWN: Final = re.compile(r"`|\*\*|__|\]\(|^(?:#|>|[-*] )")
-_SLUG: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_WORDS: Final = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*")
-_NUMBERS: Final = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 
 
 def _wrong(expectation: str) -> PydanticCustomError:
@@ -27,22 +24,13 @@ def _line(text: str) -> str:
     return text
 
 
-def _slug(text: str) -> str:
-    if not _SLUG.fullmatch(text):
-        raise _wrong("must be lower-case words joined by hyphens")
-    return text
+def _matching(pattern: str, expectation: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text, re.ASCII):
+            raise _wrong(expectation)
+        return text
 
-
-def _keyword(text: str) -> str:
-    if not _WORDS.fullmatch(text):
-        raise _wrong("must be lower-case words")
-    return text
-
-
-def _version(text: str) -> str:
-    if not _NUMBERS.fullmatch(text):
-        raise _wrong("must be three numbers, such as 1.0.0")
-    return text
+    return AfterValidator(check)
 
 
 def _https_url(text: str) -> str:
@@ -65,8 +53,8 @@ def _public_key(text: str) -> str:
 
 
 HttpsUrl = Annotated[str, AfterValidator(_https_url)]
-Keyword = Annotated[str, AfterValidator(_keyword)]
+Keyword = Annotated[str, _matching("[a-z0-9]+(?: [a-z0-9]+)*", "must be lower-case words")]
 Line = Annotated[str, AfterValidator(_line)]
 PublicKeyText = Annotated[str, AfterValidator(_public_key)]
-Slug = Annotated[str, AfterValidator(_slug)]
-Version = Annotated[str, AfterValidator(_version)]
+Slug = Annotated[str, _matching("[a-z0-9]+(?:-[a-z0-9]+)*", "must be lower-case words joined by hyphens")]
+Version = Annotated[str, _matching(r"\d+\.\d+\.\d+", "must be three numbers, such as 1.0.0")]

@@ -59,15 +59,19 @@ class FuzzyMatcher(IMatcher):
 
     def __init__(self, registry: Registry, keyword_weight: float) -> None:
         self._profiles = tuple(map(_Profile.of, registry.by_slug))
-        self._categories_by_word = Counter(word for profile in self._profiles for word in profile.pattern_words)
-        self._known = tuple(
-            self._categories_by_word.keys() | {word for profile in self._profiles for word in profile.evidence.words}
-        )
+        evidences = [profile.evidence for profile in self._profiles]
+        self._categories_by_word = Counter(word for evidence in evidences for word in evidence.pattern_words)
+        self._known = tuple({*self._categories_by_word}.union(*(evidence.words for evidence in evidences)))
         self._keyword_weight = keyword_weight
 
     def match(self, query: str, threshold: float) -> Match:
         """Return the closest category, or the first by slug if several have the same score."""
-        reading = Reading.of(_searchable_tokens(query), self._known)
+        tokens = tokens_of(query)
+        if not tokens:
+            raise EmptyQuery
+        if STOP_WORDS.issuperset(tokens):
+            raise QueryAllStopWords
+        reading = Reading.of(tokens, self._known)
         matches = (Match(profile.category, self._score(reading, profile)) for profile in self._profiles)
         closest = max(matches, key=lambda match: match.score)
         if closest.score == 0 or closest.score < threshold:
@@ -95,16 +99,3 @@ class _Profile:
     def of(cls, category: Category) -> "_Profile":
         patterns = tuple(words_of(pattern) - STOP_WORDS for pattern in category.query_patterns)
         return cls(category, patterns, Evidence.of(category, frozenset().union(*patterns)))
-
-    @property
-    def pattern_words(self) -> frozenset[str]:
-        return self.evidence.pattern_words
-
-
-def _searchable_tokens(query: str) -> tuple[str, ...]:
-    tokens = tokens_of(query)
-    if not tokens:
-        raise EmptyQuery
-    if STOP_WORDS.issuperset(tokens):
-        raise QueryAllStopWords
-    return tokens

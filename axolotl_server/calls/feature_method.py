@@ -69,7 +69,9 @@ class FeatureMethod(ABC):
 
     async def call(self, request: Request) -> bytes | None:
         """Run the feature that a request names; the result is None if the caller expects no answer."""
-        target = self.target_of(request)
+        target = request.target
+        if target is None:
+            target = request.target = self.locate(request)
         binding: Any = await self.checked(target, request) if target.needs_check else target.binding
         head, exchange = request.head, request.exchange
         task = current_task(exchange.loop)

@@ -206,7 +206,7 @@ class RunningCalls(dict[RunningCall, int]):
         if connection is not None:
             connection.register(call.request_id, call)
         share = exchange.share
-        if len(self) + len(self.zombies) >= self._capacity:
+        if len(self) + len(self.zombies.calls) >= self._capacity:
             message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
         elif share is not None and self._by_share[share] >= self._limit_per_principal:
             message = f"Too many calls are running: one caller may run {self._limit_per_principal} at once; try again"

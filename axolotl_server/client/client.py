@@ -15,6 +15,7 @@ from axolotl_server.client.replies import (
     PromptReply,
     ResourceReply,
     ServerDescription,
+    check_result,
 )
 from axolotl_server.client.requests import (
     MAX_PAGES,
@@ -219,8 +220,6 @@ class Client:
 
     def _checked(self, method: str, result: Any) -> Any:
         if not self._is_trusted:
-            from axolotl_server.client.result_shape import check_result
-
             check_result(method, result)
         return result
 

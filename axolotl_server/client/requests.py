@@ -146,11 +146,7 @@ class Requests(ABC):
 
     @abstractmethod
     async def finish(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
-        """Send a request, and answer the questions of the server.
-
-        Raises RemoteError if the answer is an error, UnansweredQuestion if the server keeps asking, and ConnectionError
-        if the client is closed.
-        """
+        """Send a request, and answer the questions of the server; raises what `Client.request` raises."""
 
     @abstractmethod
     async def run(self, method: str, params: Mapping[str, Any], heard: Listeners) -> Any:
@@ -158,11 +154,7 @@ class Requests(ABC):
 
     @abstractmethod
     async def follow(self, task_id: str, heard: Listeners = SILENT) -> Any:
-        """Wait for the end of a task, answer its questions, and return its result.
-
-        Raises RemoteError if it ends with an error, TaskCancelled if it was cancelled, UnansweredQuestion if it asks
-        and there is no answer, and ConnectionError if the client is closed or the server stops.
-        """
+        """Wait for the end of a task, and return its result; raises what `Client.follow` raises."""
 
     @abstractmethod
     def listen(self, uris: Collection[str], lists: Collection[Listable]) -> AbstractAsyncContextManager[Listening]:

@@ -6,12 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from axolotl_core.protocol import codes
-from axolotl_core.protocol.messages import (
-    CLIENT_CAPABILITIES_KEY,
-    LOG_LEVEL_KEY,
-    PROTOCOL_VERSION_KEY,
-    SERVER_INFO_KEY,
-)
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY, SERVER_INFO_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, Revision
 from axolotl_core.task_engine import TASKS_EXTENSION
 from axolotl_server.client.channel import IChannel, InvalidReply, Message

@@ -334,7 +334,7 @@ def _work(pool: ProcessPool, run: _Run, read_output: ReadOutput) -> Any:
                     process.kill()
                     spec = run.call.spec
                     _log.error("the process of %s %s sent an invalid message: %s", spec.kind, spec.name, problem)
-                    text = f"{_named(spec)} crashed: its process sent an invalid message"
+                    text = f"{spec.label} crashed: its process sent an invalid message"
                     raise ToolError(text, meta=_CRASHED) from None
                 except (EOFError, OSError):
                     crash = _crash(run.call, process.exit_code)
@@ -345,7 +345,7 @@ def _work(pool: ProcessPool, run: _Run, read_output: ReadOutput) -> Any:
                     run.end()
         return None
     except NoProcess as reason:
-        raise ToolError(f"{_named(run.call.spec)} cannot run: {reason}", meta=_CRASHED) from None
+        raise ToolError(f"{run.call.spec.label} cannot run: {reason}", meta=_CRASHED) from None
 
 
 def _unwrap(outcome: Outcome, read_output: ReadOutput) -> Any:
@@ -363,11 +363,7 @@ def _unwrap(outcome: Outcome, read_output: ReadOutput) -> Any:
 
 def _crash(call: Call, exit_code: int | None) -> ToolError:
     ended = f"by signal {-exit_code}" if exit_code is not None and exit_code < 0 else f"with code {exit_code}"
-    return ToolError(f"{_named(call.spec)} crashed: its process ended {ended}", meta=_CRASHED)
-
-
-def _named(spec: FeatureSpec) -> str:
-    return f"{spec.kind.title()} {spec.name}"
+    return ToolError(f"{call.spec.label} crashed: its process ended {ended}", meta=_CRASHED)
 
 
 def _check_portable(spec: FeatureSpec) -> None:
@@ -382,6 +378,6 @@ def _check_portable(spec: FeatureSpec) -> None:
                 raise TypeError(f"something else is found by its name, {arrived!r}")
         except Exception as error:
             raise ConfigurationError(
-                f"{_named(spec)} cannot run in a process, because {what} cannot be sent to one: {error}; "
+                f"{spec.label} cannot run in a process, because {what} cannot be sent to one: {error}; "
                 'define it at the top of a module and give it only what can be pickled, or use execution = "thread"'
             ) from error

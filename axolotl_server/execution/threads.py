@@ -24,26 +24,26 @@ class Zombies:
     """Answered calls whose code is still running: coroutines that swallow their cancellation, and threads."""
 
     def __init__(self) -> None:
-        self._calls: set[Call] = set()
+        self.calls: set[Call] = set()
         self.total = 0
         """How many there were since startup."""
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return len(self.calls)
 
     def add(self, call: Call) -> Leftover:
         """Count a call whose code runs on, and return what must be told when this code has ended."""
         leftover = call.leftover = call.leftover or Leftover()
         leftover.running += 1
-        if call not in self._calls:
+        if call not in self.calls:
             self.total += 1
-            self._calls.add(call)
-            leftover.on_end.append(partial(self._calls.discard, call))
+            self.calls.add(call)
+            leftover.on_end.append(partial(self.calls.discard, call))
         return leftover
 
     def by_name(self) -> dict[str, int]:
         """Return the number of zombies per feature."""
-        return Counter(call.spec.name for call in tuple(self._calls))
+        return Counter(call.spec.name for call in tuple(self.calls))
 
 
 class _Raised(NamedTuple):

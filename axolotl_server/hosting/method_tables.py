@@ -4,31 +4,22 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION, REVISIONS, Revision
+from axolotl_core.protocol.versions import (
+    HANDSHAKE_REVISIONS,
+    LATEST_STATELESS_REVISION,
+    REVISIONS,
+    STATELESS_REVISIONS,
+    Revision,
+)
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.asking import AskingByRequest, AskingInRounds
 from axolotl_server.features.completion import CompletionMethods
 from axolotl_server.features.prompts import PromptMethods
 from axolotl_server.protocol.connection import IObserver
-from axolotl_server.protocol.eras.era import (
-    Eras,
-    IEra,
-    Method,
-    Row,
-    every_revision,
-    with_handshake,
-    without_handshake,
-)
+from axolotl_server.protocol.eras.era import Eras, IEra, Method, Row
 from axolotl_server.protocol.eras.handshake import HandshakeEra
 from axolotl_server.protocol.eras.stateless import StatelessEra
-from axolotl_server.protocol.lifecycle import (
-    Discovery,
-    Handshake,
-    identity_of,
-    initialized,
-    ping,
-    set_level,
-)
+from axolotl_server.protocol.lifecycle import Discovery, Handshake, identity_of, initialized, ping, set_level
 from axolotl_server.protocol.request import Request
 from axolotl_server.protocol.subscriptions import SubscriptionMethods
 
@@ -62,24 +53,24 @@ def _own_rows(assembly: "ServerAssembly") -> Iterable[Row]:
     topics = {name: topic for one in assembly.extensions for name, topic in one.topics().items()}
     listening = SubscriptionMethods(assembly.subscriptions, newest, topics, readable_uris)
     return (
-        # method, or notification       revisions          if it has      answered by                 names a feature
-        Row("initialize",                with_handshake,    None,          handshake.initialize),
-        Row("notifications/initialized", with_handshake,    None,          initialized),
-        Row("server/discover",           without_handshake, None,          Discovery(server, newest).discover),
-        Row("ping",                      with_handshake,    None,          ping),
-        Row("logging/setLevel",          with_handshake,    None,          set_level),
-        Row("notifications/cancelled",   every_revision,    None,          assembly.control.cancelled),
-        Row("tools/list",                every_revision,    "tools",       tools.list),
-        Row("tools/call",                every_revision,    "tools",       calling.call,               calling),
-        Row("prompts/list",              every_revision,    "prompts",     prompts.list),
-        Row("prompts/get",               every_revision,    "prompts",     getting.call,               getting),
-        Row("resources/list",            every_revision,    "resources",   resources.list),
-        Row("resources/templates/list",  every_revision,    "resources",   assembly.templates.list),
-        Row("resources/read",            every_revision,    "resources",   reading.call,               reading),
-        Row("resources/subscribe",       with_handshake,    "resources",   reading.subscribe,          reading),
-        Row("resources/unsubscribe",     with_handshake,    "resources",   reading.unsubscribe),
-        Row("subscriptions/listen",      without_handshake, None,          listening.listen),
-        Row("completion/complete",       every_revision,    "completions", completing.call,            completing),
+        # method, or notification       revisions            if it has      answered by                 names a feature
+        Row("initialize",                HANDSHAKE_REVISIONS, None,          handshake.initialize),
+        Row("notifications/initialized", HANDSHAKE_REVISIONS, None,          initialized),
+        Row("server/discover",           STATELESS_REVISIONS, None,          Discovery(server, newest).discover),
+        Row("ping",                      HANDSHAKE_REVISIONS, None,          ping),
+        Row("logging/setLevel",          HANDSHAKE_REVISIONS, None,          set_level),
+        Row("notifications/cancelled",   REVISIONS,           None,          assembly.control.cancelled),
+        Row("tools/list",                REVISIONS,           "tools",       tools.list),
+        Row("tools/call",                REVISIONS,           "tools",       calling.call,               calling),
+        Row("prompts/list",              REVISIONS,           "prompts",     prompts.list),
+        Row("prompts/get",               REVISIONS,           "prompts",     getting.call,               getting),
+        Row("resources/list",            REVISIONS,           "resources",   resources.list),
+        Row("resources/templates/list",  REVISIONS,           "resources",   assembly.templates.list),
+        Row("resources/read",            REVISIONS,           "resources",   reading.call,               reading),
+        Row("resources/subscribe",       HANDSHAKE_REVISIONS, "resources",   reading.subscribe,          reading),
+        Row("resources/unsubscribe",     HANDSHAKE_REVISIONS, "resources",   reading.unsubscribe),
+        Row("subscriptions/listen",      STATELESS_REVISIONS, None,          listening.listen),
+        Row("completion/complete",       REVISIONS,           "completions", completing.call,            completing),
     )  # fmt: skip
 
 
@@ -96,7 +87,7 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
         methods: dict[str, Method] = {}
         notifications: dict[str, Method] = {}
         for row in assembly.method_table:
-            if not row.revisions(revision) or not (row.needs is None or row.needs in assembly.capabilities[revision]):
+            if revision not in row.revisions or not (row.needs is None or row.needs in assembly.capabilities[revision]):
                 continue
             if row.method.startswith("notifications/"):
                 notifications[row.method] = row.answer

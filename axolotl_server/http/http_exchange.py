@@ -56,7 +56,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     @property
     def share(self) -> Share | None:
         """Whom the request counts for in limits per principal."""
-        return share_of(self.principal, self.client_address)
+        return share_of(self.principal, self._app.addresses.find(self.request.client, self.headers))
 
     @property
     def client_address(self) -> str | None:

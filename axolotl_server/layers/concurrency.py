@@ -3,9 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from weakref import WeakSet, WeakValueDictionary
 
 from axolotl_core.errors import Overloaded
@@ -13,9 +12,6 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, ILayer, Invoke
 
 _LEAST_RETRY_SECONDS: Final = 0.1
-
-WaitingRun: TypeAlias = Callable[[Call], AbstractContextManager[None]]
-"""Makes the block the time in which the run of a task waits for a slot; it is left with an error if it gets none."""
 
 
 class Bulkhead:
@@ -108,7 +104,7 @@ class ConcurrencyLayer(ILayer):
         invoke = call_next
         for bulkhead in (*self.shared(spec), *(() if own is None else (own,))):
             self.bulkheads.add(bulkhead)
-            invoke = _within(bulkhead, invoke, _wait_briefly)
+            invoke = within(bulkhead, invoke, _wait_briefly)
         return invoke
 
     def shared(self, spec: FeatureSpec) -> Iterator[Bulkhead]:
@@ -125,32 +121,13 @@ class ConcurrencyLayer(ILayer):
         return own
 
 
-class RunConcurrencyLayer(ILayer):
-    """Takes the slots of the server and the tool set for runs of stored tasks; the queue limits the tool itself.
-
-    A run waits until it gets them: it is in no hurry, and an error would end its task.
-    """
-
-    def __init__(self, slots: ConcurrencyLayer, waiting: WaitingRun) -> None:
-        self._slots = slots
-        self._waiting = waiting
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        invoke = call_next
-        for bulkhead in self._slots.shared(spec):
-            invoke = _within(bulkhead, invoke, self._wait)
-        return invoke
-
-    async def _wait(self, bulkhead: Bulkhead, call: Call) -> None:
-        with self._waiting(call):
-            await bulkhead.wait_patiently()
-
-
 async def _wait_briefly(bulkhead: Bulkhead, call: Call) -> None:
     await bulkhead.wait()
 
 
-def _within(bulkhead: Bulkhead, call_next: Invoke, wait: Callable[[Bulkhead, Call], Awaitable[None]]) -> Invoke:
+def within(bulkhead: Bulkhead, call_next: Invoke, wait: Callable[[Bulkhead, Call], Awaitable[None]]) -> Invoke:
+    """Take a slot for each call, and wait for it in this way if none is free."""
+
     async def admitted(call: Call) -> Any:
         if bulkhead.free:
             bulkhead.running += 1

@@ -8,14 +8,7 @@ from typing import Any, Final, TypeAlias
 from axolotl_core.errors import QuotaExceeded
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, ILayer, Invoke
-from axolotl_core.policies.quota import (
-    Charge,
-    Claim,
-    IQuotaStore,
-    QuotaRefusal,
-    QuotaRule,
-    RateLimit,
-)
+from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
 

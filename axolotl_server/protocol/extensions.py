@@ -10,13 +10,14 @@ from axolotl_core.calls.context import Context
 from axolotl_core.errors import InvalidArguments, MissingCapability
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.protocol.versions import REVISIONS
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_server.bundled import BUNDLED
 from axolotl_server.calls.binding import Binder, Binding
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, RequestTarget
 from axolotl_server.calls.running_call import RunningCalls
 from axolotl_server.extension import Extension, ExtensionMethod
-from axolotl_server.protocol.eras.era import Row, every_revision
+from axolotl_server.protocol.eras.era import Row
 from axolotl_server.protocol.params import read_raw_params
 from axolotl_server.protocol.request import Request
 
@@ -72,7 +73,7 @@ class ExtensionMethods(ErrorFeatureMethod):
     @property
     def rows(self) -> Iterable[Row]:
         """The methods."""
-        return (Row(name, every_revision, None, self.call) for name in self._bindings)
+        return (Row(name, REVISIONS, None, self.call) for name in self._bindings)
 
     @property
     def specs(self) -> list[FeatureSpec]:

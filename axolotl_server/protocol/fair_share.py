@@ -3,12 +3,14 @@
 from collections.abc import Collection, Hashable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 
 Share: TypeAlias = tuple[str | None, ...]
 """Whom something counts for: the identity of a principal, or the address of an anonymous caller."""
+
+_ANONYMOUS: Final = ANONYMOUS.identity
 
 
 def share_of(principal: Principal, address: str | None) -> Share | None:
@@ -17,8 +19,8 @@ def share_of(principal: Principal, address: str | None) -> Share | None:
     Anonymous callers are identified by address. Those on the same machine are not: they are the only user of a local
     server, or all users of a proxy.
     """
-    if principal is not ANONYMOUS and principal.identity != ANONYMOUS.identity:
-        return principal.identity
+    if principal is not ANONYMOUS and (identity := principal.identity) != _ANONYMOUS:
+        return identity
     return None if address is None else share_of_address(address)
 
 

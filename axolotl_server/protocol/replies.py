@@ -38,7 +38,7 @@ def hide(error: BaseException, call: Call) -> ToolFailed:
     else:
         _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
     return ToolFailed(
-        f"{_named(call)} failed. Reference: {reference}", meta=own_meta(reason=f"{kind}_error", reference=reference)
+        f"{call.spec.label} failed. Reference: {reference}", meta=own_meta(reason=f"{kind}_error", reference=reference)
     )
 
 
@@ -55,9 +55,11 @@ def describe_stop(call: Call) -> ToolError:
     """Make the error for a call that the server has stopped."""
     if call.cancel_reason is CancelReason.TIMEOUT:
         seconds = call.spec.limits.timeout_seconds
-        return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta=own_meta(reason="timeout"))
+        return ToolTimeout(
+            f"{call.spec.label} did not finish within {seconds:g} seconds", meta=own_meta(reason="timeout")
+        )
     return ToolCancelled(
-        f"{_named(call)} was stopped because the server is shutting down; try again",
+        f"{call.spec.label} was stopped because the server is shutting down; try again",
         meta=own_meta(reason="shutdown", retryAfterMs=1000),
     )
 
@@ -77,10 +79,6 @@ def reply_to_nobody(request: "Request", reason: CancelReason | None) -> bytes | 
     if reason is not CancelReason.CLIENT or not exchange.end_silently():
         raise RequestCancelled
     return None
-
-
-def _named(call: Call) -> str:
-    return f"{call.spec.kind.title()} {call.spec.name}"
 
 
 def frame(request_id: RequestId, result: bytes) -> bytes:

@@ -3,15 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import (
-    Field,
-    PositiveFloat,
-    PositiveInt,
-    SecretStr,
-    StringConstraints,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, StringConstraints, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from axolotl_core.features.feature import Kind, RuledKind

@@ -99,20 +99,6 @@ return redis.call('HINCRBY', KEYS[1], 'version', 1)
 """ARGV: the version that the new record was made from, and that record. Returns the new version, or 0 if another
 process has changed the record."""
 
-_HOLD: Final = (
-    _NOW
-    + """\
-if redis.call('EXISTS', KEYS[1]) == 0 then
-  return 0
-end
-redis.call('HSET', KEYS[1], 'h:' .. ARGV[2], 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-use_all()
-return 1
-"""
-)
-"""ARGV: the process. Returns 0 if the session has ended."""
-
 _END: Final = """\
 redis.call('ZREM', KEYS[2], KEYS[1])
 local share = redis.call('HGET', KEYS[1], 'share')
@@ -184,8 +170,7 @@ class RedisSessionStore(ISessionStore):
         self._idle_milliseconds = max(1, round(idle_seconds * 1000))
         self._process = secrets.token_hex(_SENDER_BYTES // 2)
         self._begin, self._find, self._change = map(redis.script, (_BEGIN, _FIND, _CHANGE))
-        self._hold, self._end, self._send = map(redis.script, (_HOLD, _END, _SEND))
-        self._expire = redis.script(_EXPIRE)
+        self._end, self._send, self._expire = map(redis.script, (_END, _SEND, _EXPIRE))
         self._expired: Callable[[Sequence[str]], object] | None = None
         self._channels = f"{self._prefix}process:"
         self._subscription = redis.subscription(f"{self._channels}{self._process}", f"{self._prefix}all")
@@ -231,7 +216,7 @@ class RedisSessionStore(ISessionStore):
                 return None if version is None else int(version)
 
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
-        held = frozenset([session for session in sessions if await self._run(self._hold, session, self._process)])
+        held = frozenset([one for one in sessions if await self._run(self._find, one, 0, self._process) is not None])
         keys: list[bytes] = await self._run(self._expire, "")
         if keys and self._expired is not None:
             self._expired([key.decode().removeprefix(self._prefix) for key in keys])

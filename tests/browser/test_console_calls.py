@@ -265,6 +265,8 @@ async def test_tabs(counter: Page) -> None:
     """The activity has tabs, which are changed with the arrow keys."""
     await counter.evaluate("document.querySelector('[role=tab][aria-selected=true]').focus()")
     await counter.press("ArrowRight")
+    assert await counter.focused() == "Tasks"
+    await counter.press("ArrowRight")
     assert await counter.focused() == "Latency"
     visible = "[...document.querySelectorAll('[role=tabpanel]:not([hidden])')].map((one) => one.id)"
     assert await counter.evaluate(visible) == ["latency-panel"]

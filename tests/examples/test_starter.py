@@ -8,7 +8,6 @@ import pytest
 from dependency_injector import providers
 
 from axolotl_examples.starter import Container
-from axolotl_examples.starter.clock import IClock, SystemClock
 from axolotl_server import InProcessClient, connect
 from axolotl_server.client.replies import CallReply
 
@@ -16,15 +15,10 @@ SMALL_TOOLS = ["echo", "calculate", "current_time", "text_statistics"]
 SOURCE_TOOLS = ["get_sources", "list_categories", "get_provenance", "get_endorsements"]
 
 
-class StoppedClock(IClock):
-    def now(self) -> datetime:
-        return datetime(2026, 7, 28, 12, 0, tzinfo=UTC)
-
-
 @pytest.fixture
 async def client() -> AsyncIterator[InProcessClient]:
     container: Any = Container()
-    container.clock.override(providers.Singleton(StoppedClock))
+    container.now.override(providers.Object(datetime(2026, 7, 28, 12, 0, tzinfo=UTC).astimezone))
     async with connect(container) as connected:
         yield connected
 
@@ -115,6 +109,8 @@ async def test_text_statistics(client: InProcessClient) -> None:
     assert outcome.structured == {"characters": 574, "words": 115, "lines": 2, "reading_seconds": 30}
 
 
-def test_system_clock() -> None:
-    """The system clock has a time zone."""
-    assert SystemClock().now().tzinfo is UTC
+async def test_system_clock() -> None:
+    """Without a replacement, the time is that of this machine."""
+    async with connect(Container()) as client:
+        told = datetime.fromisoformat((await client.call("current_time")).structured["time"])
+    assert abs((datetime.now(UTC) - told).total_seconds()) < 60

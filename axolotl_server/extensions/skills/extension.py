@@ -5,12 +5,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.resources.skills import SKILLS_EXTENSION
 from axolotl_server.extension import Extension, FeatureSet
 from axolotl_server.extensions.skills.published_skill import read_skills
 from axolotl_server.extensions.skills.skill_methods import DirectoryMethods, SkillCatalogue, SkillMethods
-from axolotl_server.protocol.eras.era import Row, without_handshake
+from axolotl_server.protocol.eras.era import Row
 
 if TYPE_CHECKING:
     from axolotl_server.hosting.assembly import ServerAssembly
@@ -56,9 +56,9 @@ class Skills(Extension):
         get = SkillMethods(self.catalogue, self._server.inflight)
         read = DirectoryMethods(self.catalogue, self._server.inflight)
         return (
-            Row("skills/list", without_handshake, None, self.catalogue.list),
-            Row("skills/get", without_handshake, None, get.call, get),
-            Row("resources/directory/read", without_handshake, None, read.call, read),
+            Row("skills/list", STATELESS_REVISIONS, None, self.catalogue.list),
+            Row("skills/get", STATELESS_REVISIONS, None, get.call, get),
+            Row("resources/directory/read", STATELESS_REVISIONS, None, read.call, read),
         )
 
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:

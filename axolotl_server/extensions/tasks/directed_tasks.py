@@ -8,12 +8,13 @@ from msgspec import UNSET, Raw
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Detached, MissingCapability, ToolError
+from axolotl_core.protocol.versions import STATELESS_REVISIONS
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import TASKS_EXTENSION, ITaskListener, TaskChange, TaskRecord
 from axolotl_server.extensions.tasks.task_questions import checked_answers
 from axolotl_server.extensions.tasks.task_service import TaskService
 from axolotl_server.features.tools import ToolMethods
-from axolotl_server.protocol.eras.era import IEra, Method, Row, without_handshake
+from axolotl_server.protocol.eras.era import IEra, Method, Row
 from axolotl_server.protocol.params import read_params
 from axolotl_server.protocol.request import Request
 from axolotl_server.protocol.subscriptions import Subscriptions
@@ -39,9 +40,9 @@ class DirectedTasks(ITaskListener):
     def rows(self) -> Iterable[Row]:
         """The methods that the extension adds."""
         return (
-            Row("tasks/get", without_handshake, None, self.get),
-            Row("tasks/update", without_handshake, None, self.update),
-            Row("tasks/cancel", without_handshake, None, self.cancel),
+            Row("tasks/get", STATELESS_REVISIONS, None, self.get),
+            Row("tasks/update", STATELESS_REVISIONS, None, self.update),
+            Row("tasks/cancel", STATELESS_REVISIONS, None, self.cancel),
         )
 
     def follows(self, task_id: str) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from operator import attrgetter
 from typing import Annotated
 
 import msgspec
@@ -20,6 +19,7 @@ from axolotl_core.errors import (
 )
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import error_data
+from axolotl_core.protocol.versions import REVISIONS
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.task_engine import ITaskListener, TaskChange, TaskError, TaskRecord
 from axolotl_core.tools.tool import TaskSupport
@@ -64,7 +64,7 @@ class RequestedTasks(ITaskListener):
     @property
     def rows(self) -> Iterable[Row]:
         """The methods that the revision with such tasks adds."""
-        has_tasks = attrgetter("tasks")
+        has_tasks = [revision for revision in REVISIONS if revision.tasks]
         return (
             Row("tasks/get", has_tasks, None, self.get),
             Row("tasks/result", has_tasks, None, self.result),

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from axolotl_core.layers import Call, Invoke, Layer, fold
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Call, ILayer, Invoke, Layer, fold
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.access.authorization import Authorization
 from axolotl_server.calls.binding import Binder, Layers, ToolBinding
 from axolotl_server.extensions.tasks.task_audit import FindTask, RunAuditLayer, accepting
 from axolotl_server.layers.audit import AuditLayer
-from axolotl_server.layers.concurrency import ConcurrencyLayer, RunConcurrencyLayer, WaitingRun
+from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer, within
 from axolotl_server.layers.deadline import validation
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.protocol.request import Request
@@ -22,6 +24,30 @@ if TYPE_CHECKING:
 
 Submit: TypeAlias = Callable[[Call], Awaitable[TaskRecord]]
 """Submits the task of a call that has passed all checks."""
+
+WaitingRun: TypeAlias = Callable[[Call], AbstractContextManager[None]]
+"""Makes the block the time in which the run of a task waits for a slot; it is left with an error if it gets none."""
+
+
+class RunConcurrencyLayer(ILayer):
+    """Takes the slots of the server and the tool set for runs of stored tasks; the queue limits the tool itself.
+
+    A run waits until it gets them: it is in no hurry, and an error would end its task.
+    """
+
+    def __init__(self, slots: ConcurrencyLayer, waiting: WaitingRun) -> None:
+        self._slots = slots
+        self._waiting = waiting
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        invoke = call_next
+        for bulkhead in self._slots.shared(spec):
+            invoke = within(bulkhead, invoke, self._wait)
+        return invoke
+
+    async def _wait(self, bulkhead: Bulkhead, call: Call) -> None:
+        with self._waiting(call):
+            await bulkhead.wait_patiently()
 
 
 def run_layers(layers: Layers, find_task: FindTask, waiting: WaitingRun | None) -> Layers:

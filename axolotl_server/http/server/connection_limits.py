@@ -1,14 +1,15 @@
-"""The objects and limits that all HTTP connections of a server share."""
+"""What all HTTP connections of a server share: objects, limits, and the heads that clients repeat."""
 
 from collections import Counter
+from collections.abc import Mapping
+from hashlib import blake2b
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from uvicorn.server import ServerState
 
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.asgi import RETRY_AFTER, Headers, HttpRefusal
-from axolotl_server.http.server.known_heads import KnownHeads
 from axolotl_server.protocol.fair_share import Share, share_of_address
 
 MAX_HEAD_BYTES: Final = 16 * 1024
@@ -17,9 +18,49 @@ MAX_HEADERS: Final = 100
 """The maximum number of headers in a request. A request with more gets 431."""
 
 CLOSE: Final = (b"connection", b"close")
+_MAX_REPLY_HEADS: Final = 1024
+_END: Final = b"\r\n\r\n"
+_MAX_KNOWN_HEADS: Final = 256
+_MAX_KNOWN_BYTES: Final = 2048
 
 
-_MAX_HEADS: Final = 1024
+class _KnownHead(NamedTuple):
+    headers: Mapping[bytes, bytes]
+    credentials: slice
+    """Where the credentials are; they are not kept."""
+    length: int
+    """The length of the body."""
+
+
+class KnownHeads:
+    """Heads of posted messages that the parser has accepted, with what it has read from them."""
+
+    def __init__(self) -> None:
+        self._heads: dict[bytes, _KnownHead] = {}
+        """By the head, or by its digest if it has credentials."""
+
+    def find(self, data: bytes) -> tuple[Mapping[bytes, bytes], bytes | None, bytes] | None:
+        """Return the headers, credentials and body of a request, if the data is one whole request with a known head."""
+        size = data.find(_END, 0, _MAX_KNOWN_BYTES) + len(_END)
+        head = data[:size]
+        known = self._heads.get(head) or self._heads.get(_digest(head))
+        if known is None or len(data) - size != known.length:
+            return None
+        return known.headers, data[known.credentials] or None, data[size:]
+
+    def add(self, head: bytes, headers: Mapping[bytes, bytes], credentials: bytes | None, length: int) -> None:
+        """Remember a head that was accepted; `headers` are without the credentials."""
+        if len(head) > _MAX_KNOWN_BYTES or head.find(_END) != len(head) - len(_END) or credentials == b"":
+            return
+        if len(self._heads) >= _MAX_KNOWN_HEADS:
+            self._heads.clear()
+        begin = head.find(credentials or b"")
+        place = slice(begin, begin + len(credentials or b""))
+        self._heads[head if credentials is None else _digest(head)] = _KnownHead(headers, place, length)
+
+
+def _digest(head: bytes) -> bytes:
+    return blake2b(head, digest_size=32).digest()
 
 
 class ConnectionState(ServerState):
@@ -50,7 +91,7 @@ class ConnectionState(ServerState):
 
     def make_head(self, status: int, length: int) -> bytes:
         """Make the head of a plain JSON reply, and keep it for others."""
-        if len(self.heads) >= _MAX_HEADS:
+        if len(self.heads) >= _MAX_REPLY_HEADS:
             self.heads.clear()
         lines = [b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())]
         lines += [b"%b: %b\r\n" % pair for pair in (*self.default_headers, (b"content-type", b"application/json"))]

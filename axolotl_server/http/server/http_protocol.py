@@ -105,10 +105,11 @@ class HttpProtocol(HttpToolsProtocol):
         if self.is_discarding or self.refusal is not None:
             self._discard(len(data))
             return
-        if self.part is None and self.is_idle and self.server_state.answers_directly:
-            found = self.server_state.known_heads.find(data)
+        cycle, state = self.cycle, self.server_state
+        if self.part is None and (cycle is None or cycle.response_complete) and state.answers_directly:
+            found = state.known_heads.find(data)
             if found is not None:
-                self._answer_directly(HttpRequest(self, self.loop), *found)
+                self._answer_directly(HttpRequest(self, self.loop, self.client), *found)
                 return
         self._parse(data)
 
@@ -243,7 +244,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if len(named) == len(headers) and self._is_direct(named):
             self._posted, self._is_chunked = named, False
-            self.cycle = HttpRequest(self, self.loop, body=bytearray(), more_body=True)
+            self.cycle = HttpRequest(self, self.loop, self.client, body=bytearray(), more_body=True)
         else:
             self._start_asgi(headers)
         self.part = "body"
@@ -338,6 +339,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.cycle = HttpRequest(
             self,
             self.loop,
+            self.client,
             self.scope,
             keep_alive=version == "1.1" and self.parser.should_keep_alive(),
             waiting_for_100_continue=(b"expect", b"100-continue") in headers,

@@ -105,6 +105,8 @@ class HttpRequest(msgspec.Struct, eq=False):
 
     _protocol: "HttpProtocol"
     loop: asyncio.AbstractEventLoop
+    client: tuple[str, int] | None
+    """The address and port of the client."""
     scope: Mapping[str, Any] = _POSTED
     response_started: bool = False
     response_complete: bool = False
@@ -145,7 +147,8 @@ class HttpRequest(msgspec.Struct, eq=False):
         state, reply = protocol.server_state, (status, len(body))
         protocol.transport.write((state.heads.get(reply) or state.make_head(*reply)) + body)
         self.response_started = self.response_complete = True
-        self.wake()
+        if self._event is not None:
+            self._event.set()
         if protocol.pipeline or protocol.flow.read_paused or protocol.refusal is not None:
             protocol.on_response_complete()
         return True
@@ -164,11 +167,6 @@ class HttpRequest(msgspec.Struct, eq=False):
 
     def _unwatch(self) -> None:
         self._protocol.on_leave = None
-
-    @property
-    def client(self) -> tuple[str, int] | None:
-        """The address and port of the client."""
-        return self._protocol.client
 
     @property
     def message_event(self) -> asyncio.Event:

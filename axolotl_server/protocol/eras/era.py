@@ -1,7 +1,7 @@
 """One revision of the protocol per era, and the choice of the era for each message."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET
@@ -31,27 +31,12 @@ Method: TypeAlias = Callable[["Request"], Awaitable[bytes | None]]
 Methods: TypeAlias = Mapping[str, Method]
 
 
-def every_revision(revision: Revision) -> bool:
-    """Tell that a revision has a method, whatever the revision."""
-    return True
-
-
-def with_handshake(revision: Revision) -> bool:
-    """Tell whether a revision begins with a handshake."""
-    return not revision.stateless
-
-
-def without_handshake(revision: Revision) -> bool:
-    """Tell whether a revision has no handshake."""
-    return revision.stateless
-
-
 class Row(NamedTuple):
     """A method or a notification of the protocol, in the table from which each revision gets its own."""
 
     method: str
-    revisions: Callable[[Revision], bool]
-    """Tells whether a revision has the method; asked once, at the start."""
+    revisions: Collection[Revision]
+    """The revisions that have the method."""
     needs: str | None
     """The capability without which a server does not have the method."""
     answer: Method

@@ -9,10 +9,10 @@ from dependency_injector import providers
 from axolotl_core import ToolError, tool
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, REVISIONS, Revision
 from axolotl_examples.hub import Container
+from axolotl_examples.hub.container import HubSettings
+from axolotl_examples.hub.conversation import IResponder
 from axolotl_examples.hub.mounting import mount
-from axolotl_examples.hub.responder import IResponder
-from axolotl_examples.hub.settings import HubSettings
-from axolotl_examples.hub.turn import Turn
+from axolotl_examples.hub.repository import Turn
 from tests.examples.registration.dialogue import in_memory
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.name)

@@ -13,10 +13,9 @@ from axolotl_core import ConfigurationError, Principal
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
 from axolotl_examples.hub import Container
-from axolotl_examples.hub.repository import IConversations
-from axolotl_examples.hub.responder import IResponder
-from axolotl_examples.hub.settings import HubSettings
-from axolotl_examples.hub.turn import Session, Turn
+from axolotl_examples.hub.container import HubSettings
+from axolotl_examples.hub.conversation import IResponder
+from axolotl_examples.hub.repository import IConversations, Session, Turn
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.examples.registration.dialogue import in_memory
 

@@ -8,10 +8,9 @@ from typing import Any
 from axolotl_core import Context
 from axolotl_examples.keyword_search import Container
 from axolotl_examples.keyword_search.allowed_roots import AllowedRoots
+from axolotl_examples.keyword_search.directory import FileReader
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
-from axolotl_examples.keyword_search.reader import FileReader
-from axolotl_examples.keyword_search.searcher import KeywordSearcher
-from axolotl_examples.keyword_search.settings import SearchSettings
+from axolotl_examples.keyword_search.searcher import KeywordSearcher, SearchSettings
 from axolotl_server import InProcessClient, connect
 from tests.support.core.callers import Caller
 

@@ -17,12 +17,9 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VER
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode, notification
 from axolotl_examples.keyword_search.allowed_roots import SearchRoot
-from axolotl_examples.keyword_search.directory import Directory
-from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
-from axolotl_examples.keyword_search.reader import FileReader
-from axolotl_examples.keyword_search.searcher import KeywordSearcher
-from axolotl_examples.keyword_search.settings import SearchSettings
-from axolotl_examples.keyword_search.tally import SkipReason
+from axolotl_examples.keyword_search.directory import Directory, FileReader
+from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport, SkipReason
+from axolotl_examples.keyword_search.searcher import KeywordSearcher, SearchSettings
 from axolotl_server import ServerHost, connect
 from tests.examples.keyword_search.searching import Listener, Searching, container_for, plant, search_directly
 from tests.support.peers.memory_transport import MemoryTransport

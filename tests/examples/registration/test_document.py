@@ -265,7 +265,7 @@ class TestExtensions:
     """扩展方向, as far as it is implemented."""
 
     async def test_scan(self, revision: Revision) -> None:
-        """特性驱动注册：由扫描器自动注册 — the scan registers the tool classes and the marked function of a package."""
+        """特性驱动注册：由扫描器自动注册 — the scan registers the tool classes and the marked function of a module."""
         async with in_memory(Container(), revision) as client:
             assert (await client.names())[1:4] == ["delayed_echo", "repeat", "reverse"]
 

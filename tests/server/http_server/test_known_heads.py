@@ -1,6 +1,6 @@
 """Heads that clients repeat."""
 
-from axolotl_server.http.server.known_heads import KnownHeads
+from axolotl_server.http.server.connection_limits import KnownHeads
 
 
 def test_known_heads_hold_no_credentials() -> None:

@@ -12,14 +12,14 @@ from pydantic import Field, SecretStr
 from axolotl_core import ConfigurationError, Context
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, Invoke, Layer
-from axolotl_core.protocol.versions import REVISIONS, Revision
+from axolotl_core.protocol.versions import REVISIONS, STATELESS_REVISIONS, Revision
 from axolotl_core.resources.skills import skill_folder
 from axolotl_server import Extension, Section, ServerHost, connect
 from axolotl_server.extension import ExtensionMethod, FeatureSet, Topic, check_extension
 from axolotl_server.hosting.worker_settings import worker_warnings
 from axolotl_server.http.asgi import Route, send_json
 from axolotl_server.http.assembly import make_app
-from axolotl_server.protocol.eras.era import Method, Row, without_handshake
+from axolotl_server.protocol.eras.era import Method, Row
 from axolotl_server.protocol.request import Request
 from axolotl_server.settings.effective import effective_values
 from axolotl_server.settings.loading import load_with_origins
@@ -156,7 +156,7 @@ class Rates(Extension):
         self.happened.append(section)
 
     def rows(self) -> Iterable[Row]:
-        return (Row("rates/raw", without_handshake, None, self.answer),)
+        return (Row("rates/raw", STATELESS_REVISIONS, None, self.answer),)
 
     async def answer(self, request: Request) -> bytes | None:
         return b'{"raw":1' + request.era.tail

@@ -1,4 +1,4 @@
-"""The inputs and outputs of the tools."""
+"""What several modules share, and the inputs of the tools that are classes."""
 
 from typing import Literal
 
@@ -19,13 +19,3 @@ class OrderState(BaseModel):
 
 class ExportRequest(BaseModel):
     state: State | None = Field(None, description="Export only orders in this state.")
-
-
-class ShippingQuote(BaseModel):
-    cents: int = Field(description="The price in euro cents.")
-    days: int = Field(description="How many days the delivery takes.")
-
-
-class RestockReport(BaseModel):
-    item: str
-    in_stock: int

@@ -3,12 +3,15 @@
 from typing import Annotated, Literal
 
 from axolotl_core import ToolAnnotations, tool
-from pydantic import Field
-
-from acme_shop.models import ShippingQuote
+from pydantic import BaseModel, Field
 
 _CENTS_PER_KILOGRAM = {"DE": 390, "FR": 890, "US": 2490}
 _DAYS = {"DE": 2, "FR": 4, "US": 9}
+
+
+class ShippingQuote(BaseModel):
+    cents: int = Field(description="The price in euro cents.")
+    days: int = Field(description="How many days the delivery takes.")
 
 
 @tool(annotations=ToolAnnotations(read_only=True))

@@ -3,10 +3,14 @@
 from typing import Annotated
 
 from axolotl_core import Context, ToolAnnotations, ToolError, tool
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from acme_shop.models import RestockReport
 from acme_shop.orders import IOrders
+
+
+class RestockReport(BaseModel):
+    item: str
+    in_stock: int
 
 
 class Warehouse:

@@ -1,1 +1,0 @@
-"""Text tools that a scan finds: every tool class and every `@tool` function in this package."""
