@@ -21,9 +21,8 @@ from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
 from axolotl_server.calls.feature_method import RequestTarget
 from axolotl_server.calls.running_call import RunningCalls
-from axolotl_server.extensions.tasks.task_audit import TaskReference
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, decode_call
-from axolotl_server.extensions.tasks.task_layers import TaskLayers
+from axolotl_server.extensions.tasks.task_layers import TaskLayers, TaskReference
 from axolotl_server.extensions.tasks.task_questions import AskingInTask, Checks
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.deadline import DeadlineTable

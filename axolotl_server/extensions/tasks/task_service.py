@@ -27,8 +27,8 @@ from axolotl_core.task_engine import (
 )
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.engines.task_states import POLL_SECONDS
-from axolotl_server.extensions.tasks.task_audit import about_task, cancellation
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, owner_of, share_digest
+from axolotl_server.extensions.tasks.task_layers import about_task, cancellation
 from axolotl_server.extensions.tasks.task_questions import response_in
 from axolotl_server.extensions.tasks.task_runner import TaskOrigin, TaskRunner
 from axolotl_server.protocol.connection import Audience
