@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from axolotl_server.audit.decisions import DecisionLog
 
 _RETRY_SECONDS: Final = 1.0
+_RETRY: Final[Mapping[str, Any]] = {"reason": "tasks_unavailable", "retryAfterMs": round(POLL_SECONDS * 1000)}
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -134,7 +135,7 @@ class TaskService(ITaskListener):
         binding = request.target.binding
         assert binding is not None
         stored, longest = self.engine.durable, self._settings.ttl_seconds
-        submitter = "" if self.runner.tracing is None else self.runner.tracing.current()
+        submitter = "" if self.runner.spans is None else self.runner.spans.current()
         reference = call.reference or ""
         task = NewTask(
             self.owner(request, design),
@@ -150,7 +151,7 @@ class TaskService(ITaskListener):
         except TasksUnavailable as error:
             self._outages.failed(str(error))
             message = "Tasks cannot be started at the moment; try again"
-            raise Refused(message, meta=own_meta(**self._retry)) from None
+            raise Refused(message, meta=own_meta(**_RETRY)) from None
         self._outages.recovered()
         return record
 
@@ -236,8 +237,4 @@ class TaskService(ITaskListener):
             yield
         except TasksUnavailable as error:
             self._outages.failed(str(error))
-            raise InternalError("Tasks cannot be read at the moment; try again", data=self._retry) from None
-
-    @cached_property
-    def _retry(self) -> Mapping[str, Any]:
-        return {"reason": "tasks_unavailable", "retryAfterMs": round(POLL_SECONDS * 1000)}
+            raise InternalError("Tasks cannot be read at the moment; try again", data=_RETRY) from None
