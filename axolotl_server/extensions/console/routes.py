@@ -259,11 +259,7 @@ class ConsoleRoutes:
     """Serves the page; its data needs the same authentication as the endpoint."""
 
     def __init__(
-        self,
-        server: ServerAssembly,
-        console: Console,
-        gate: IAuthenticator | None,
-        sessions: Callable[[], Sessions],
+        self, server: ServerAssembly, console: Console, gate: IAuthenticator | None, sessions: Callable[[], Sessions]
     ) -> None:
         self._server = server
         self._sessions = sessions

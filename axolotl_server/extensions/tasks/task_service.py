@@ -17,14 +17,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
-from axolotl_core.task_engine import (
-    ITaskEngine,
-    ITaskListener,
-    NewTask,
-    TaskChange,
-    TaskRecord,
-    TasksUnavailable,
-)
+from axolotl_core.task_engine import ITaskEngine, ITaskListener, NewTask, TaskChange, TaskRecord, TasksUnavailable
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.engines.task_states import POLL_SECONDS
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, owner_of, share_digest
@@ -53,11 +46,7 @@ class TaskService(ITaskListener):
     """What both designs of tasks have in common."""
 
     def __init__(
-        self,
-        engine: ITaskEngine,
-        runner: TaskRunner,
-        settings: TaskSettings,
-        decisions: "DecisionLog | None" = None,
+        self, engine: ITaskEngine, runner: TaskRunner, settings: TaskSettings, decisions: "DecisionLog | None" = None
     ) -> None:
         self.engine = engine
         self.runner = runner
