@@ -6,18 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from copy import copy, deepcopy
 from functools import partial
 from itertools import islice
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Self,
-    TypedDict,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypedDict, cast, get_args, get_origin
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError

@@ -10,13 +10,7 @@ from urllib.parse import parse_qs
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.http.asgi import (
-    LARGE_BODY_BYTES,
-    HttpRefusal,
-    Scope,
-    read_body,
-    send_empty,
-)
+from axolotl_server.http.asgi import LARGE_BODY_BYTES, HttpRefusal, Scope, read_body, send_empty
 from axolotl_server.http.event_stream import EventStream, endpoint
 from axolotl_server.http.header_checks import accepts
 from axolotl_server.http.http_exchange import HttpExchange

@@ -37,10 +37,7 @@ class ApprovalLayer(ILayer):
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if not isinstance(spec, ToolSpec) or (rule := self._rule_for(spec)) is None:
             return call_next
-        from axolotl_server.layers.approval_question import (
-            approve,
-            message_writer,  # few tools need it
-        )
+        from axolotl_server.layers.approval_question import approve, message_writer
 
         write_message = message_writer(spec, rule, self._redactor(spec))
 

@@ -23,6 +23,10 @@ MIB = 2**20
 DONE = Outcome("completed", None, b'{"content":[]}')
 
 
+class Gone:
+    """A caller that may be gone."""
+
+
 def task_of(size: int = 4, share: bytes | None = b"ada", **fields: Any) -> NewTask:
     return NewTask(OWNER, "render", b"x" * size, 60, share, **fields)
 
@@ -155,6 +159,19 @@ async def test_a_refused_task_is_forgotten(kind: str) -> None:
             await until(lambda: refused() is None)
         finally:
             gc.enable()
+
+
+async def test_a_task_that_is_cancelled_before_it_begins_is_forgotten() -> None:
+    """The caller of a task in memory, which waits for its run, is freed when the task is cancelled instead."""
+    origin = Gone()
+    left = weakref.ref(origin)
+    async with opened("memory", hang, works=False) as engine:
+        record = await engine.submit(task_of(origin=origin))
+        del origin
+        assert left() is not None
+        await engine.cancel(record.id, OWNER, CancelReason.CLIENT)
+        gc.collect()
+        assert left() is None
 
 
 @pytest.mark.parametrize("kind", STORES)

@@ -12,12 +12,12 @@ from pgqueuer.ports.driver import Driver
 
 from axolotl_core.task_engine import TasksUnavailable
 from axolotl_server.execution.outage_log import OutageLog
+from axolotl_server.extensions.tasks.engines.stored_run import DELAYS, until_reached
 
 _CONNECT_SECONDS: Final = 5.0
 _STATEMENT_SECONDS: Final = 30.0
 _CHECK_SECONDS: Final = 5.0
 _CONNECTIONS: Final = 10
-_RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _TRANSIENT: Final = ("08", "40", "53", "55P03", "57", "58", "25006")
 """The classes of errors that say nothing about the statement: connection, conflict, resources, shutdown."""
 
@@ -73,15 +73,6 @@ class PostgresConnections:
         self._outages.recovered()
         return result
 
-    async def use_with_retry(self, work: Callable[[Any], Awaitable[ResultT]]) -> ResultT:
-        """Do some work with a connection, again and again until there is one."""
-        delays = iter(_RETRY_SECONDS)
-        while True:
-            try:
-                return await self.use(work)
-            except TasksUnavailable:
-                await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
-
     @property
     def listens(self) -> bool:
         """Whether the listening connection is open."""
@@ -112,14 +103,14 @@ class PostgresConnections:
                 self._pool.terminate()
 
     async def _keep_listening(self) -> None:
-        delays = iter(_RETRY_SECONDS)
+        delays = iter(DELAYS)
         while True:
             try:
                 await self._listen_once()
-                delays = iter(_RETRY_SECONDS)
+                delays = iter(DELAYS)
             except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                 self._outages.failed(type(error).__name__)
-                await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
+                await asyncio.sleep(next(delays, DELAYS[-1]))
             finally:
                 listener, self._listener = self._listener, None
                 if listener is not None:
@@ -158,13 +149,13 @@ class PostgresDriver(Driver):
         async def work(connection: Any) -> list[dict[str, object]]:
             return [dict(row) for row in await connection.fetch(query, *args)]
 
-        return await self._connections.use_with_retry(work)
+        return await until_reached(lambda: self._connections.use(work))
 
     async def execute(self, query: str, *args: object) -> str:
         async def work(connection: Any) -> str:
             return str(await connection.execute(query, *args))
 
-        return await self._connections.use_with_retry(work)
+        return await until_reached(lambda: self._connections.use(work))
 
     async def notify(self, channel: str, payload: str) -> None:
         await self.execute("select pg_notify($1, $2)", channel, payload)

@@ -1,9 +1,10 @@
 """Tasks in a Postgres database, for processes on many machines."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import asyncpg  # type: ignore[import-untyped]  # it has no types
 from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
@@ -17,7 +18,6 @@ from pgqueuer.ports.repository import EntrypointExecutionParameter
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.extensions.tasks.engines.postgres_driver import PostgresConnections, PostgresDriver, is_outage
 from axolotl_server.extensions.tasks.engines.postgres_worker import POLL_SECONDS, PostgresStatements, PostgresWorker
-from axolotl_server.extensions.tasks.engines.shared_statements import SharedStatements
 from axolotl_server.extensions.tasks.engines.store_version import (
     POSTGRES_STEPS,
     STORE_VERSION,
@@ -52,6 +52,11 @@ create index if not exists messages_by_task on {schema}.messages (task);
 _LOCK: Final = 0x61786F6C6F746C
 """Identifies the housekeeping among the advisory locks of the database."""
 _PREPARATION_LOCK: Final = _LOCK + 1
+
+_MAX_TOGETHER: Final = 200
+
+_ExecuteAll: TypeAlias = Callable[[Sequence[Execute]], Awaitable[Sequence[Row]]]
+"""Executes one statement with the arguments of each step, all or none, and returns the rows in the same order."""
 
 ResultT = TypeVar("ResultT")
 
@@ -118,6 +123,57 @@ class _Queue(Queries):
         )
 
 
+class _Waiting(NamedTuple):
+    step: Execute
+    rows: "asyncio.Future[Sequence[Row]]"
+
+
+class _SharedStatements:
+    """Executes each statement at once if it is idle; what arrives in the meantime shares a round trip and a commit."""
+
+    def __init__(self, execute_all: _ExecuteAll) -> None:
+        self._execute_all = execute_all
+        self._waiting: dict[str, list[_Waiting]] = {}
+        """By the text of the statement; it is absent while nobody executes it."""
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def execute(self, step: Execute) -> Sequence[Row]:
+        """Execute a statement about one task, and return its row if there is one."""
+        one = _Waiting(step, asyncio.get_running_loop().create_future())
+        waiting = self._waiting.get(step.sql)
+        if waiting is None:
+            self._waiting[step.sql] = [one]
+            working = asyncio.ensure_future(self._work(step.sql))  # whoever waits may be cancelled, the others not
+            self._working.add(working)
+            working.add_done_callback(self._working.discard)
+        else:
+            waiting.append(one)
+        return await one.rows
+
+    async def _work(self, sql: str) -> None:
+        while waiting := [one for one in self._waiting[sql] if not one.rows.done()]:
+            chosen: dict[str | None, _Waiting] = {}
+            later: list[_Waiting] = []
+            for one in waiting:  # a row is assigned by its task, so no task occurs twice
+                if one.step.task_id in chosen or len(chosen) == _MAX_TOGETHER:
+                    later.append(one)
+                else:
+                    chosen[one.step.task_id] = one
+            self._waiting[sql] = later
+            try:
+                rows = await self._execute_all([one.step for one in chosen.values()])
+            except Exception as error:
+                for one in chosen.values():
+                    if not one.rows.done():
+                        one.rows.set_exception(error)
+            else:
+                found = {row["id"]: row for row in rows}  # type: ignore[call-overload]  # rows know their columns
+                for task_id, one in chosen.items():
+                    if not one.rows.done():
+                        one.rows.set_result((found[task_id],) if task_id in found else ())
+        del self._waiting[sql]
+
+
 class PostgresTasks(ITaskDatabase):
     """A database that processes on many machines share; it notifies them of changes."""
 
@@ -137,7 +193,7 @@ class PostgresTasks(ITaskDatabase):
             f"insert into {names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers, status)"
         )
         self._insert_job = f"{self._jobs} values (0, $1, $2, now(), '{{}}', 'queued')"
-        self._shared = SharedStatements(self._fetch_all)
+        self._shared = _SharedStatements(self._fetch_all)
 
     @property
     def listens(self) -> bool:

@@ -49,8 +49,8 @@ class StartedRun(NamedTuple):
     """Its place in the queue, if that is not the task itself."""
 
 
-class StoreStatements(TaskStatements):
-    """The operations on stored tasks, including those on all of them."""
+class RunStatements(TaskStatements, ABC):
+    """The operations on stored tasks, including those of runs; each kind of queue adds its own."""
 
     def count_open(self) -> Operation[tuple[dict[tuple[str, str], int], int]]:
         """Count the tasks that have not ended by tool and status, and those that are parked."""
@@ -117,10 +117,6 @@ class StoreStatements(TaskStatements):
             f"delete {dropped} and number <="
             f" (select number {dropped} order by number desc limit 1 offset {MOST_DROPPED})"
         )
-
-
-class RunStatements(StoreStatements, ABC):
-    """The operations on stored tasks, including those of runs; each kind of queue adds its own."""
 
     def size(self, task_id: str) -> Operation[int]:
         """Read how many bytes a run would load: the call, and what earlier runs have kept; 0 if it is not large."""

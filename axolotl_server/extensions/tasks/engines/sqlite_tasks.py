@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.extensions.tasks.engines.sqlite_worker import SqliteStatements, SqliteWorker
-from axolotl_server.extensions.tasks.engines.sqlite_writer import Effects, SqliteWriter, run_operation
+from axolotl_server.extensions.tasks.engines.sqlite_writer import Effects, SqliteWriter
 from axolotl_server.extensions.tasks.engines.stored_run import IExecution, ITaskDatabase, ITaskWorker
 from axolotl_server.extensions.tasks.engines.task_sealing import TaskSealer
 from axolotl_server.extensions.tasks.engines.task_statements import Operation
@@ -85,10 +85,7 @@ class SqliteTasks(ITaskDatabase):
         await self.close()
 
     async def execute(self, operation: Operation[ResultT], *, writes: bool = True, atomic: bool = True) -> ResultT:
-        result: ResultT = await self._writer.execute(
-            lambda connection, effects: run_operation(operation, connection, effects), writes=writes, atomic=atomic
-        )
-        return result
+        return await self._writer.execute(operation, writes=writes, atomic=atomic)
 
     def read_now(self, operation: Operation[ResultT]) -> ResultT:
         """Read from memory without waiting."""

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
-from axolotl_core.task_engine import TasksUnavailable
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.engines.run_statements import RunStatements, StartedRun
-from axolotl_server.extensions.tasks.engines.stored_run import IExecution, ITaskDatabase
+from axolotl_server.extensions.tasks.engines.stored_run import IExecution, ITaskDatabase, until_reached
 from axolotl_server.extensions.tasks.engines.task_sealing import UnreadableTask
 from axolotl_server.extensions.tasks.engines.task_statements import Enqueue, Execute, Operation, parameters
 from axolotl_server.settings.calls import TaskSettings
@@ -19,7 +18,6 @@ from axolotl_server.settings.calls import TaskSettings
 _BATCH: Final = 25
 _FULL_SECONDS: Final = 1.0
 """How long a large call waits for others before a worker looks at it again."""
-_RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 ResultT = TypeVar("ResultT")
 
@@ -229,13 +227,4 @@ class SqliteWorker:
 
     async def _retried(self, make: Callable[[], Operation[ResultT]], *, writes: bool = True) -> ResultT:
         """Execute an operation, again and again until the file can be used."""
-        delays = iter(_RETRY_SECONDS)
-        while True:
-            try:
-                result = await self._database.execute(make(), writes=writes)
-            except TasksUnavailable as error:
-                self._outages.failed(str(error))
-                await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
-            else:
-                self._outages.recovered()
-                return result
+        return await until_reached(lambda: self._database.execute(make(), writes=writes), self._outages)

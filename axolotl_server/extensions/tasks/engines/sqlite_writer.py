@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from axolotl_core.errors import Overloaded
 from axolotl_core.task_engine import TasksUnavailable
@@ -36,11 +36,8 @@ class Effects(NamedTuple):
     queued: list[bool]
 
 
-Work: TypeAlias = Callable[[sqlite3.Connection, Effects], Any]
-
-
 class _Item(NamedTuple):
-    work: Work
+    operation: Operation[Any]
     writes: bool
     atomic: bool
     done: "asyncio.Future[Any]"
@@ -102,19 +99,20 @@ class SqliteWriter:
         self._thread.start()
         await asyncio.wrap_future(self._opened)
 
-    async def execute(self, work: Work, *, writes: bool, atomic: bool) -> Any:
-        """Run work in a transaction with others, or raise TasksUnavailable; what is `atomic` is undone if it fails."""
+    async def execute(self, operation: Operation[ResultT], *, writes: bool, atomic: bool) -> ResultT:
+        """Execute an operation with others, or raise TasksUnavailable; what is `atomic` is undone if it fails."""
         if self._closed:
             raise TasksUnavailable("the database of tasks is closed")
-        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+        item = _Item(operation, writes, atomic, done)
         if self._path is not None:
-            self._items.put(_Item(work, writes, atomic, done))
+            self._items.put(item)
         else:
-            self._commit_together(self._in_memory, _Item(work, writes, atomic, done))
+            self._commit_together(self._in_memory, item)
         try:
             return await done
         finally:
-            del done  # an error that it holds would hold it, and with it the arguments of a call
+            del done, item  # an error that they hold would hold them, and with them the arguments of a call
 
     def read_now(self, operation: Operation[ResultT]) -> ResultT:
         """Execute an operation on memory that changes nothing."""
@@ -207,28 +205,25 @@ def _attempt(item: _Item, connection: sqlite3.Connection, effects: Effects) -> t
 
     What consists of one statement, or fails only with the database, needs no savepoint for that.
     """
-    if not item.writes or not item.atomic:
-        try:
-            return item.work(connection, effects), None
-        except sqlite3.Error:
-            raise
-        except Overloaded as refusal:
-            return None, refusal.with_traceback(None)  # which would hold the arguments of a call
-        except Exception as error:
-            return None, error
-    connection.execute("savepoint work").close()
-    own = Effects(set(), [])
+    is_undone = item.writes and item.atomic
+    own = Effects(set(), []) if is_undone else effects
+    if is_undone:
+        connection.execute("savepoint work").close()
     try:
-        result = item.work(connection, own)
+        result = run_operation(item.operation, connection, own)
     except sqlite3.Error:
         raise
     except Exception as error:
-        connection.execute("rollback to work").close()
-        connection.execute("release work").close()
+        if is_undone:
+            connection.execute("rollback to work").close()
+            connection.execute("release work").close()
+        if isinstance(error, Overloaded):
+            error.with_traceback(None)  # which would hold the arguments of a call
         return None, error
-    connection.execute("release work").close()
-    effects.changed.update(own.changed)
-    effects.queued.extend(own.queued)
+    if is_undone:
+        connection.execute("release work").close()
+        effects.changed.update(own.changed)
+        effects.queued.extend(own.queued)
     return result, None
 
 

@@ -24,7 +24,7 @@ from axolotl_core.task_engine import (
     UnknownCall,
 )
 from axolotl_server.extensions.tasks.engines.run_statements import StartedRun
-from axolotl_server.extensions.tasks.engines.stored_run import ITaskDatabase, ITaskWorker, StoredRun
+from axolotl_server.extensions.tasks.engines.stored_run import ITaskDatabase, ITaskWorker, StoredRun, until_reached
 from axolotl_server.extensions.tasks.engines.task_sealing import ForeignTask, UnreadableTask
 from axolotl_server.extensions.tasks.engines.task_statements import Operation
 from axolotl_server.extensions.tasks.engines.task_states import (
@@ -38,7 +38,7 @@ from axolotl_server.settings.server import ServerSettings
 
 _MAX_KNOWN: Final = 10_000
 _LOOK_AT_ONCE: Final = 500
-_RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+_RETRY_SECONDS: Final = 0.2
 MAX_LOSSES: Final = 5
 """How many workers may be lost while they run a task before it fails."""
 _LOST: Final = Outcome("failed", "The worker that ran it is gone")
@@ -178,12 +178,7 @@ class StoredTaskEngine(ITaskEngine):
 
     async def execute_with_retry(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> ResultT:
         """Execute an operation, again and again until the database can be reached; `make` makes it anew."""
-        delays = iter(_RETRY_SECONDS)
-        while True:
-            try:
-                return await self._database.execute(make(), atomic=atomic)
-            except TasksUnavailable:
-                await asyncio.sleep(next(delays, _RETRY_SECONDS[-1]))
+        return await until_reached(lambda: self._database.execute(make(), atomic=atomic))
 
     async def end_unreadable(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
         """End a task whose stored values were changed; leave one with another key to processes that have it."""
@@ -282,7 +277,7 @@ class StoredTaskEngine(ITaskEngine):
                 await self._compare_runs({one: self._runs[one] for one in task_ids if one in self._runs})
                 await self._report([one for one in task_ids if self._listener.follows(one)])
             except TasksUnavailable:
-                await asyncio.sleep(_RETRY_SECONDS[2])
+                await asyncio.sleep(_RETRY_SECONDS)
                 self._changed.update(task_ids)
                 self._wake.set()
             except Exception:  # the tasks that change next are still looked at

@@ -2,21 +2,40 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.task_engine import Outcome, TaskQuestion, TaskRecord, TasksUnavailable
+from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.engines.run_statements import RunStatements, StartedRun
 from axolotl_server.extensions.tasks.engines.task_sealing import UnreadableTask, mark_of
 from axolotl_server.extensions.tasks.engines.task_statements import Operation, Row, StoredTask
 from axolotl_server.extensions.tasks.engines.task_states import reason_in
 
 _RETRY_SECONDS = 0.05
+DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""The seconds between attempts to reach a database; the last one is repeated."""
 _MAX_UNSENT = 100
 ResultT = TypeVar("ResultT")
+
+
+async def until_reached(attempt: Callable[[], Awaitable[ResultT]], outages: OutageLog | None = None) -> ResultT:
+    """Try again and again until the database can be reached, and log what failed."""
+    delays = iter(DELAYS)
+    while True:
+        try:
+            result = await attempt()
+        except TasksUnavailable as error:
+            if outages is not None:
+                outages.failed(str(error))
+            await asyncio.sleep(next(delays, DELAYS[-1]))
+        else:
+            if outages is not None:
+                outages.recovered()
+            return result
 
 
 class ITaskDatabase(ABC):
