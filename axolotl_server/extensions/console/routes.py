@@ -323,7 +323,7 @@ class ConsoleRoutes:
 
     async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
-        return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"))
+        return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"), None, headers)
 
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:
