@@ -44,7 +44,6 @@ class IKeys(Protocol):
 
     async def find(self, key_id: str | None, algorithm: str) -> PyJWK | bytes:
         """Return the key that a token names, for an accepted algorithm; raises InvalidToken if there is none."""
-        ...
 
 
 class SharedSecret:

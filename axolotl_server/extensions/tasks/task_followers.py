@@ -36,11 +36,9 @@ class ICarrier(Protocol):
     @property
     def lost(self) -> bool:
         """Whether the client may never have received it."""
-        ...
 
     def send(self, message: bytes) -> bool:
         """Send another message, or return False if that is not possible."""
-        ...
 
 
 class Waiter(WaitingRequest):
