@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from axolotl_cli.exit import grace_seconds, hurry, note_stuck_tasks, start_exit_timer
+from axolotl_cli.exit import grace_seconds, has_stuck_tasks, is_in_hurry, start_exit_timer
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.target import ChosenTarget
 from axolotl_server.execution.closing import CLOSE_SECONDS
@@ -65,7 +65,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         if runner.run(_cancel_tasks()):
             runner.close()
         else:
-            note_stuck_tasks()
+            has_stuck_tasks.set()
 
 
 def _run_to_end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
@@ -104,7 +104,7 @@ async def serving(host: ServerHost, drain_seconds: Callable[[ServerSettings], fl
 
     def on_signal(times: int) -> None:
         if times > 1:
-            hurry()
+            is_in_hurry.set()
         exit_within(_HURRIED_SECONDS if times > 1 else shutdown_seconds)
 
     with host.stop_signal.listening(on_signal):
