@@ -75,7 +75,6 @@ class QuotaSettings(Section):
     """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
 
-Durability: TypeAlias = Literal["write", "fsync"]
 OnFailure: TypeAlias = Literal["open", "closed"]
 
 
@@ -90,7 +89,7 @@ class AuditSettings(Section):
     """A file for records as JSON lines."""
     stderr: bool = False
     """Whether to write records to stderr, without a hash chain."""
-    durability: Durability = "write"
+    durability: Literal["write", "fsync"] = "write"
     """How far a record is written before the caller is answered: to the operating system (`write`) or the disk
     (`fsync`)."""
     on_failure: OnFailure = "closed"
