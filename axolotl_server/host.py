@@ -97,10 +97,14 @@ class ServerHost:
         try:
             self._finally("resources of the container", lambda: close_resources(self._container, CLOSE_SECONDS))
             await start_resources(self._container)
-            self.settings = await self._load_settings()
+            overrides = await resolve_settings(self._container)
+            loaded = self.loaded_settings = load_with_origins(
+                flags=self._flags, file=self._file, container=overrides, environment=self._environment
+            )
+            self.settings = loaded.settings if self._adapt is None else self._adapt(loaded.settings)
             self.roles = await resolve_roles(self._container, self._toolsets, self.settings)
             models = {one.section: one.section_model for one in self.roles.extensions if one.section}
-            self.loaded_settings = self.loaded_settings.with_extensions(models)
+            self.loaded_settings = loaded.with_extensions(models)
             final: dict[str, Any] = {"extensions": self.loaded_settings.settings.extensions}
             for mistake in misspelled_roles(self._container):
                 _log.warning("%s", mistake)
@@ -170,13 +174,6 @@ class ServerHost:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
-
-    async def _load_settings(self) -> ServerSettings:
-        overrides = await resolve_settings(self._container)
-        self.loaded_settings = load_with_origins(
-            flags=self._flags, file=self._file, container=overrides, environment=self._environment
-        )
-        return self.loaded_settings.settings if self._adapt is None else self._adapt(self.loaded_settings.settings)
 
     def _compose(self) -> None:
         # Pydantic only warns about a model whose values do not match its fields. Such a result must fail instead.

@@ -29,15 +29,13 @@ class DelayedEcho(ITool[DelayedEchoInput, str]):
 
 
 class RepeatInput(BaseModel):
-    """Constraints and defaults, which are part of the schema and checked before the tool runs."""
-
     text: str = Field(description="要重复的内容", min_length=1)
     times: int = Field(description="重复次数", ge=1, le=100)
     separator: str = Field(" ", description="分隔符")
 
 
 class Repeat(ITool[RepeatInput, str]):
-    """Repeats a text."""
+    """Repeats a text. The constraints of its input are part of the schema, and checked before it runs."""
 
     name = "repeat"
     description = "重复输入文本"

@@ -77,14 +77,9 @@ def _quota(assembly: "ServerAssembly") -> Layer | None:
 
 
 def _idempotency(assembly: "ServerAssembly") -> Layer:
-    settings = assembly.settings.idempotency
-    return IdempotencyLayer(
-        assembly.result_store,
-        assembly.inflight.scope_closer.close,
-        assembly.result_outages,
-        assembly.deadlines,
-        on_store_failure=settings.on_store_failure,
-    )
+    close, on_failure = assembly.inflight.scope_closer.close, assembly.settings.idempotency.on_store_failure
+    store, outages = assembly.result_store, assembly.result_outages
+    return IdempotencyLayer(store, close, outages, assembly.deadlines, on_store_failure=on_failure)
 
 
 def _redactor(spec: FeatureSpec) -> "Callable[[bytes], Raw | None] | None":

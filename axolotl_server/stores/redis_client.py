@@ -10,7 +10,6 @@ from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.commands.core import AsyncScript
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
 
@@ -52,10 +51,8 @@ class RedisClient:
             ) from None
         self.commands: Redis = Redis.from_pool(pool)
         """The commands of Redis; await them with `within`."""
-
-    def script(self, text: str) -> AsyncScript:
-        """Register a Lua script, which Redis runs atomically; it is uploaded once."""
-        return self.commands.register_script(text)
+        self.script = self.commands.register_script
+        """Registers a Lua script, which Redis runs atomically; it is uploaded once."""
 
     async def within(self, seconds: float, error: type[AxolotlError], reply: Awaitable[Any]) -> Any:
         """Wait for a reply; raises the error, without any secret in its text, if Redis fails or takes too long."""

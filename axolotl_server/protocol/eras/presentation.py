@@ -70,7 +70,8 @@ def tool_definition(spec: ToolSpec, revision: Revision) -> dict[str, Any]:
     tool = spec.tool
     definition: dict[str, Any] = {"name": spec.name, "description": tool.description, "inputSchema": spec.input_schema}
     if revision.structured_output and spec.output_schema is not None:
-        definition["outputSchema"] = _output_schema(spec.output_schema, revision)
+        is_allowed = revision.any_structured_root or spec.output_schema.get("type") == "object"
+        definition["outputSchema"] = spec.output_schema if is_allowed else wrapped(spec.output_schema)
     if revision.tasks and tool.task_support not in ("forbidden", "detached"):
         definition["execution"] = {"taskSupport": tool.task_support}
     annotations = _tool_annotations(tool.annotations, tool.title, revision)
@@ -136,10 +137,6 @@ def _argument(name: str, schema: JsonSchema, revision: Revision) -> dict[str, An
     if name in schema.get("required", ()):
         argument["required"] = True
     return argument
-
-
-def _output_schema(schema: JsonSchema, revision: Revision) -> JsonSchema:
-    return schema if revision.any_structured_root or schema.get("type") == "object" else wrapped(schema)
 
 
 def _tool_annotations(annotations: ToolAnnotations, title: str | None, revision: Revision) -> ToolAnnotations:

@@ -74,10 +74,11 @@ async def test_refused_definition(client: InProcessClient, definition: Any, reas
     assert await names(client) == ["define_tool", "remove_tool"]
 
 
-async def test_remove(client: InProcessClient) -> None:
-    """A defined tool can be removed and defined again."""
-    await client.call("define_tool", {"name": "greet", "text": "Hello!"})
-    assert (await client.call("remove_tool", {"name": "Greet"})).text == "Tool Greet is removed."
+@pytest.mark.parametrize(("defined", "removed"), [("greet", "Greet"), ("Greet", "greet")])
+async def test_remove(client: InProcessClient, defined: str, removed: str) -> None:
+    """A defined tool can be removed, by its name in any case, and defined again."""
+    await client.call("define_tool", {"name": defined, "text": "Hello!"})
+    assert (await client.call("remove_tool", {"name": removed})).text == f"Tool {removed} is removed."
     with pytest.raises(RemoteError, match="Tool not found: greet"):
         await client.call("greet")
     await client.call("define_tool", {"name": "greet", "text": "Hi!"})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, Context, ITool, NoArguments
+from axolotl_core import CacheHint, ConfigurationError, Context, ITool, NoArguments, resource
 from axolotl_core.policies.tool_rules import Approval
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.contract import lock_of
@@ -65,3 +65,15 @@ async def test_the_effective_approval_is_frozen() -> None:
         demanded = {name: entry["requires_approval"] for name, entry in lock_of(host.assembly).tools.items()}
     assert declared == {"echo": False, "approved": True}
     assert demanded == {"echo": True, "approved": True}
+
+
+@resource("notes://plan", cache=CacheHint(60, "public"))
+def plan() -> str:
+    """Has a cache hint of its own."""
+    return ""
+
+
+async def test_the_cache_hint_of_a_resource_is_frozen() -> None:
+    """Clients rely on how long a resource may be cached, so a change of it is one of the contract."""
+    async with ServerHost(container_with(resources=[plan])) as host:
+        assert lock_of(host.assembly).resources["notes://plan"]["cache"] == {"ttl_seconds": 60, "scope": "public"}

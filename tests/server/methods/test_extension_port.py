@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import Field, SecretStr
 
-from axolotl_core import ConfigurationError, Context
+from axolotl_core import ConfigurationError, Context, prompt
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call, Invoke, Layer
 from axolotl_core.protocol.versions import REVISIONS, STATELESS_REVISIONS, Revision
@@ -28,6 +28,12 @@ from tests.support.peers.memory_peer import Peer, container_with
 from tests.support.peers.task_peers import Job
 from tests.support.servers.probed_server import probed
 from tests.support.tools import Echo
+
+
+@prompt
+def greeting() -> str:
+    """Greet."""
+    return "hello"
 
 
 class Receipts(Extension):
@@ -214,6 +220,8 @@ async def test_an_extension_adds_features() -> None:
         assert [(one.spec.name, one.spec.toolset) for one in host.bindings()["tools"]] == [("job", "added")]
         assert "tools" in host.assembly.capabilities[REVISIONS[0]]
         assert [type(one).__name__ for one in host.roles.bundled] == ["Tasks"]
+    async with ServerHost(container_with(prompts=(greeting,), extensions=(adding,))) as host:
+        assert {"tools", "prompts"} <= host.assembly.capabilities[REVISIONS[0]].keys()
 
 
 async def test_an_extension_serves_paths_of_its_own() -> None:
