@@ -60,11 +60,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return made
 
 
-def seconds(duration: float) -> str:
-    """Format a duration."""
-    return f"{duration:g} s"
-
-
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text of a server: unchanged, but without control sequences if a terminal would obey them."""
     is_terminal = (sys.stderr if err else sys.stdout).isatty()

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from axolotl_cli.clients.client import KnownClient
-from axolotl_cli.options import FileOptions, Transport
+from axolotl_cli.options import VARIABLES, FileOptions, Transport
 from axolotl_cli.runtime import load_server_settings
 from axolotl_cli.serving.address import address_of
 from axolotl_cli.target import ChosenTarget, resolve_target
@@ -52,9 +52,7 @@ def is_secret_url(value: str) -> bool:
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL: Final = re.compile(r"https?://[^\s/]\S*")
-_ON_COMMAND_LINE: Final = frozenset(
-    {"AXOLOTL_ENV_FILE", "AXOLOTL_PROFILE", "AXOLOTL_SETTINGS", "AXOLOTL_TARGET", "AXOLOTL_TOOLSETS"}
-)
+_ON_COMMAND_LINE: Final = {*VARIABLES} - {"AXOLOTL_LOCKED"}
 """Variables whose values become part of the command line."""
 
 

@@ -32,7 +32,6 @@ def call(
 
     The exit code is 1 if the tool fails, 3 if the server refuses the request.
     """
-    server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
     params = {"name": as_text(name), "arguments": {}}
@@ -57,7 +56,6 @@ def prompt(
 
     The exit code is 3 if the server refuses the request or the prompt fails.
     """
-    server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
     params = {"name": as_text(name), "arguments": read_texts(words)}
@@ -82,7 +80,6 @@ def read(
 
     The exit code is 3 if there is no such resource or reading it fails.
     """
-    server.check(principal)
     sender = Sender(context, server, toolset, files, principal)
     [uri] = sender.split("URI", target, uri)
     sender.send("resources/read", {"uri": as_text(uri)}, answer or [], None if as_json else print_contents)

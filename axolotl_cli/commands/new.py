@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from axolotl_cli.scaffold.project_name import read_project_name
-from axolotl_cli.scaffold.rendering import VENDORED, freeze_contract, rendered
+from axolotl_cli.scaffold.rendering import VENDORED, make_project
 from axolotl_core.errors import ConfigurationError
 
 
@@ -33,15 +33,9 @@ def new(
     target = Path(name) if directory is None else directory
     if not minimal and importlib.util.find_spec("yaml") is None:
         raise ConfigurationError.missing_extra("A full project has a skill, which", "skills", "or use --minimal")
-    with rendered("minimal" if minimal else "full", project, target) as temporary:
-        freeze_contract(temporary, project)
+    make_project("minimal" if minimal else "full", project, target)
     typer.echo(f"Created {name} in {target}. Next:\n")
-    for command in (
-        f"cd {target}",
-        "python -m pip install -e '.[dev]'",
-        "pytest",
-        "axolotl dev",
-    ):
+    for command in (f"cd {target}", "python -m pip install -e '.[dev]'", "pytest", "axolotl dev"):
         typer.echo(f"  {command}")
     if (target / VENDORED).is_dir():
         typer.echo(f"\nCommit {VENDORED}/ too: Axolotl was not installed from a package index, so it is a wheel there.")

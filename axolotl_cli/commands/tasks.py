@@ -20,7 +20,7 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_core.task_engine import ITaskEngine, TaskRecord, TasksUnavailable
 from axolotl_server.audit.audit import make_audit
 from axolotl_server.extensions.tasks.engines.assembly import make_database, make_engine
-from axolotl_server.extensions.tasks.task_audit import cancellation
+from axolotl_server.extensions.tasks.task_layers import cancellation
 from axolotl_server.hosting.worker_settings import for_lone_process
 from axolotl_server.settings.server import ServerSettings
 

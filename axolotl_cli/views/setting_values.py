@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from axolotl_cli.target import ChosenTarget
 
 
-def values_of(host: ServerHost) -> list[EffectiveValue]:
+async def values_of(host: ServerHost) -> list[EffectiveValue]:
     """List all settings of a started server, including values that only its tools set."""
     values = [*effective_values(host.loaded_settings)]
     for binding in host.assembly.tools.bindings():

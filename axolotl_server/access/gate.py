@@ -282,10 +282,7 @@ class BearerGate:
         return self._failed_at is not None and time.monotonic() - self._failed_at < _FAILURE_REMEMBERED_SECONDS
 
     async def admit(
-        self,
-        credentials: bytes | None,
-        client: Sequence[Any] | None = None,
-        headers: Mapping[bytes, bytes] | None = None,
+        self, credentials: bytes | None, client: Sequence[Any] | None, headers: Mapping[bytes, bytes]
     ) -> Principal:
         """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails."""
         if credentials is None:

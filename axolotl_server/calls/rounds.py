@@ -58,7 +58,8 @@ class Rounds:
         unless the question must be asked. An answer of an earlier round counts if the question is still the same.
         """
         digest = _digest(question)
-        if self._has_new_answer(key, question, digest):
+        is_asked = self._previous.asked.get(key) == digest or (self._first and not question.must_be_asked)
+        if is_asked and key in self._responses:
             self._new_answers[key] = Answer(digest, self._responses[key])
             return _decoded(self._responses[key])
         if key in self._responses and key in self._previous.asked:
@@ -81,12 +82,6 @@ class Rounds:
         if self.pending.setdefault(key, question) != question:
             self._conflict = key
 
-    def _has_new_answer(self, key: str, question: Question, digest: str) -> bool:
-        """Tell whether this request brings an answer that counts."""
-        if key not in self._responses:
-            return False
-        return self._previous.asked.get(key) == digest or (self._first and not question.must_be_asked)
-
     def result(self, call: Call, sealer: StateSealer) -> bytes:
         """Encode the questions of this round and the sealed state, without the end of the result.
 
@@ -95,18 +90,14 @@ class Rounds:
         if self._conflict is not None:
             raise ValueError(f"two questions have the key {self._conflict!r}")
         asked = {key: _digest(question) for key, question in self.pending.items()}
-        state = sealer.seal(self._state(asked), _binding(call))
+        state = sealer.seal(self.state(asked), _binding(call))
         requests = {
             key: {"method": question.method, "params": question.params} for key, question in self.pending.items()
         }
         return b'{"inputRequests":%b,"requestState":%b' % (encode(requests), encode(state))
 
-    @property
-    def state(self) -> RoundState:
-        """The answers and steps so far."""
-        return self._state({})
-
-    def _state(self, asked: dict[str, str]) -> RoundState:
+    def state(self, asked: dict[str, str]) -> RoundState:
+        """Return the answers and steps so far, and the questions of this round."""
         return RoundState(self._answers, asked, self.steps, self.call_key if self.steps else "")
 
 

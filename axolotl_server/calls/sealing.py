@@ -159,7 +159,13 @@ class StateSealer:
     def __init__(self, keys: Sequence[str], ttl_seconds: float, clock: Callable[[], float] = time.time) -> None:
         short = [place for place, key in enumerate(keys) if len(key) < _MIN_KEY_LENGTH]
         if short:
-            raise ConfigurationError(*map(_short_key, short))
+            raise ConfigurationError(
+                *(
+                    f"Setting protocol.state_keys.{place}: a key needs at least {_MIN_KEY_LENGTH} characters. Make one "
+                    "with python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+                    for place in short
+                )
+            )
         self._ring = KeyRing(tuple(keys) or (secrets.token_urlsafe(_KEY_BYTES),), _PURPOSE)
         self._ttl_seconds = ttl_seconds
         self._clock = clock
@@ -217,10 +223,3 @@ def _from_text(token: str) -> bytes:
 def _refusal(reason: str) -> InvalidState:
     _log.info("a request state was refused: %s", reason)
     return InvalidState()
-
-
-def _short_key(place: int) -> str:
-    return (
-        f"Setting protocol.state_keys.{place}: a key needs at least {_MIN_KEY_LENGTH} characters. Make one with "
-        "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
-    )

@@ -236,8 +236,7 @@ def read_messages(data: bytes) -> list[Message]:
             if one.jsonrpc != "2.0" or (one.method is None and one.result is None and one.error is None):
                 raise InvalidReply("The server sent JSON that is not a JSON-RPC message")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        kind = (
-            "a message that does not follow the protocol" if isinstance(error, msgspec.ValidationError) else "no JSON"
-        )
+        is_json = isinstance(error, msgspec.ValidationError)
+        kind = "a message that does not follow the protocol" if is_json else "no JSON"
         raise InvalidReply(f"The server sent {kind}: {error}") from None
     return messages

@@ -1,13 +1,15 @@
 """Server-sent events, parsed strictly and within limits, and their delivery as messages."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Final, TypeAlias
 
 import msgspec
 
 from axolotl_core.protocol.identity import RequestId
-from axolotl_server.client.channel import Inbox, InvalidReply, Message, read_messages
+from axolotl_server.client.channel import InvalidReply, Message, read_messages
+
+_Put: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -39,10 +41,6 @@ class ServerEvent(msgspec.Struct):
     retry_milliseconds: int | None
 
 
-class EventTooLarge(ValueError):
-    """An event exceeds the limit."""
-
-
 class EventParser:
     """Splits the bytes of a stream into events; the incomplete event at the end of a stream is dropped."""
 
@@ -53,13 +51,12 @@ class EventParser:
         self._line: list[bytes] = []
         self._size = 0
         self._data: list[bytes] = []
-        self._has_data = False
         self._name = b"message"
         self._id: str | None = None
         self._retry: int | None = None
 
     def feed(self, piece: bytes) -> Iterator[ServerEvent]:
-        """Parse the next bytes; raises EventTooLarge."""
+        """Parse the next bytes; raises InvalidReply if an event is too large."""
         if self._after_carriage_return and piece.startswith(b"\n"):
             piece = piece[1:]
         if not piece:
@@ -78,21 +75,20 @@ class EventParser:
 
     def _check_size(self) -> None:
         if self._size > self._max_bytes:
-            raise EventTooLarge(f"an event is larger than {self._max_bytes} bytes")
+            raise InvalidReply(f"The server sent too much: an event is larger than {self._max_bytes} bytes")
 
     def _read_line(self, line: bytes) -> Iterator[ServerEvent]:
         if self._is_first:
             line, self._is_first = line.removeprefix(_BYTE_ORDER_MARK), False
         if not line:
-            if self._has_data and self._name == b"message":
+            if self._data and self._name == b"message":
                 yield ServerEvent(b"\n".join(self._data), self._id, self._retry)
-            self._data, self._has_data, self._name, self._retry, self._size = [], False, b"message", None, 0
+            self._data, self._name, self._retry, self._size = [], b"message", None, 0
             return
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
-            self._has_data = True
         elif field == b"id" and b"\0" not in value:
             self._id = value.decode("utf-8", "replace")
         elif field == b"event":
@@ -104,12 +100,12 @@ class EventParser:
 class StreamReceiver:
     """Receives the messages of one request, over as many connections as that takes."""
 
-    def __init__(self, request_id: RequestId | None, inbox: Inbox, limits: ClientLimits, *, is_endless: bool) -> None:
+    def __init__(self, request_id: RequestId | None, put: _Put, limits: ClientLimits, *, is_endless: bool) -> None:
         self.request_id = request_id
         self.last_id: str | None = None
         self.retry_seconds = _USUAL_RETRY_SECONDS
         self.is_done = False
-        self._inbox = inbox
+        self._put = put
         self._limits = limits
         self._is_endless = is_endless
         self._received_bytes = 0
@@ -118,17 +114,14 @@ class StreamReceiver:
     async def read_events(self, pieces: AsyncIterator[bytes]) -> None:
         """Deliver the messages of an event stream, until its end or the response."""
         parser = EventParser(self._limits.max_message_bytes)
-        try:
-            async for piece in pieces:
-                self._received_bytes += len(piece)
-                if self._received_bytes > self._limits.max_response_bytes and not self._is_endless:
-                    raise InvalidReply(f"The server sent more than {self._limits.max_response_bytes} bytes")
-                for event in parser.feed(piece):
-                    await self._receive(event)
-                    if self.is_done:
-                        return
-        except EventTooLarge as error:
-            raise InvalidReply(f"The server sent too much: {error}") from None
+        async for piece in pieces:
+            self._received_bytes += len(piece)
+            if self._received_bytes > self._limits.max_response_bytes and not self._is_endless:
+                raise InvalidReply(f"The server sent more than {self._limits.max_response_bytes} bytes")
+            for event in parser.feed(piece):
+                await self._receive(event)
+                if self.is_done:
+                    return
 
     async def _receive(self, event: ServerEvent) -> None:
         self.last_id = event.id or self.last_id
@@ -145,7 +138,7 @@ class StreamReceiver:
             if message.get("id") != self.request_id:
                 return  # a response to somebody else
             self.is_done = True
-        await self._inbox.put_when_room(message)
+        await self._put(message)
 
     def count_reconnect(self) -> None:
         """Count an attempt to resume the stream; raises ConnectionError if it is not possible."""

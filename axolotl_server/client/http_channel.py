@@ -103,9 +103,8 @@ class HttpChannel(IChannel):
 
     async def _post(self, request: Message, inbox: Inbox) -> None:
         """Post a request and deliver what the server sends until the response, which ends its stream."""
-        receiver = StreamReceiver(
-            request["id"], inbox, self.limits, is_endless=request["method"] == "subscriptions/listen"
-        )
+        is_endless = request["method"] == "subscriptions/listen"
+        receiver = StreamReceiver(request["id"], inbox.put_when_room, self.limits, is_endless=is_endless)
         async with self._request("POST", request) as response:
             if request["method"] == "initialize":
                 self._session = response.headers.get("mcp-session-id")
@@ -132,7 +131,7 @@ class HttpChannel(IChannel):
 
     async def _listen(self) -> None:
         """Deliver messages that belong to no request; reconnect as long as the server sends some."""
-        receiver = StreamReceiver(None, _Unclaimed(self), self.limits, is_endless=True)
+        receiver = StreamReceiver(None, self._deliver_unclaimed, self.limits, is_endless=True)
         try:
             while True:
                 async with self._request("GET", last_event_id=receiver.last_id) as response:
@@ -146,6 +145,10 @@ class HttpChannel(IChannel):
             return
         finally:
             self._is_listening.set()
+
+    async def _deliver_unclaimed(self, message: Message) -> None:
+        if "method" in message:
+            self.unclaimed(message)
 
     async def _receive_json(self, response: "Response", receiver: StreamReceiver) -> None:
         """Deliver a response in JSON; errors have other statuses than 200, too."""
@@ -247,18 +250,6 @@ class HttpChannel(IChannel):
             503: "is not available now",
         }.get(status, "answered with an HTTP error" if status >= 400 else "answered with something else than a message")
         return HttpStatusError(status, f"{self._place} {explanation} (status {status})")
-
-
-class _Unclaimed(Inbox):
-    """The inbox of the stream that belongs to no request."""
-
-    def __init__(self, channel: HttpChannel) -> None:
-        super().__init__()
-        self._channel = channel
-
-    def put(self, message: Message | Exception | None) -> None:
-        if isinstance(message, dict) and "method" in message:
-            self._channel.unclaimed(message)
 
 
 async def open_http_channel(url: str, token: str | None, limits: ClientLimits) -> HttpChannel:

@@ -335,13 +335,12 @@ def check_result(method: str, result: Mapping[str, Any]) -> None:
     is_final = result.get("resultType", "complete") == "complete" and "task" not in result
     if shape is None or not is_final:
         return
+    problem = f"The result of {method} does not follow the protocol"
     try:
         found = msgspec.convert(result, shape)
         for content in found.contents if isinstance(found, _Resource) else ():
             b64decode(content.blob or "")
     except binascii.Error as error:
-        raise InvalidReply(
-            f"The result of {method} does not follow the protocol: a blob is not base64: {error}"
-        ) from None
+        raise InvalidReply(f"{problem}: a blob is not base64: {error}") from None
     except msgspec.ValidationError as error:
-        raise InvalidReply(f"The result of {method} does not follow the protocol: {error}") from None
+        raise InvalidReply(f"{problem}: {error}") from None

@@ -184,7 +184,10 @@ class Requests(ABC):
             yield conversation
             await conversation.close()
         except BaseException:
-            await self._abandon(conversation)
+            await conversation.close()
+            task_id = conversation.orphaned_task()
+            if task_id is not None:
+                await self.cancel_task(task_id)
             raise
         finally:
             self._open.pop(conversation.request_id, None)
@@ -234,13 +237,6 @@ class Requests(ABC):
         for conversation in self._open.values():
             if conversation.takes_unclaimed:
                 conversation.inbox.put(message)
-
-    async def _abandon(self, conversation: Conversation) -> None:
-        """Close a conversation, and cancel the task that its request may have become."""
-        await conversation.close()
-        task_id = conversation.orphaned_task()
-        if task_id is not None:
-            await self.cancel_task(task_id)
 
 
 def task_id_in(result: Mapping[str, Any]) -> str | None:

@@ -147,11 +147,7 @@ class StatelessRequests(Requests):
         await self.send("tasks/update", {"taskId": task["taskId"], **responses})
 
     def _meta(self, own: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {
-            PROTOCOL_VERSION_KEY: self.revision.name,
-            CLIENT_CAPABILITIES_KEY: self._capabilities,
-            **(own or {}),
-        }
+        return {PROTOCOL_VERSION_KEY: self.revision.name, CLIENT_CAPABILITIES_KEY: self._capabilities, **(own or {})}
 
     async def _listen_to_log(self, meta: dict[str, Any]) -> None:
         meta.setdefault(LOG_LEVEL_KEY, "debug")

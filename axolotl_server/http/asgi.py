@@ -262,10 +262,7 @@ class IAuthenticator(Protocol):
     """Authenticates requests before their body is read."""
 
     async def admit(
-        self,
-        credentials: bytes | None,
-        client: Sequence[Any] | None = None,
-        headers: Mapping[bytes, bytes] | None = None,
+        self, credentials: bytes | None, client: Sequence[Any] | None, headers: Mapping[bytes, bytes]
     ) -> Principal:
         """Return the principal of an Authorization header.
 
@@ -286,10 +283,7 @@ class PrincipalGate(IAuthenticator):
         self._principal = principal
 
     async def admit(
-        self,
-        credentials: bytes | None,
-        client: Sequence[Any] | None = None,
-        headers: Mapping[bytes, bytes] | None = None,
+        self, credentials: bytes | None, client: Sequence[Any] | None, headers: Mapping[bytes, bytes]
     ) -> Principal:
         return self._principal
 

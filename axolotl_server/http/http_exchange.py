@@ -56,7 +56,10 @@ class HttpExchange(msgspec.Struct, eq=False):
     @property
     def share(self) -> Share | None:
         """Whom the request counts for in limits per principal."""
-        return share_of(self.principal, self._app.addresses.find(self.request.client, self.headers))
+        client, addresses = self.request.client, self._app.addresses
+        if client is not None and not addresses.trusts_any:  # a shortcut, because each call waits for this
+            return share_of(self.principal, client[0])
+        return share_of(self.principal, addresses.find(client, self.headers))
 
     @property
     def client_address(self) -> str | None:
@@ -157,7 +160,11 @@ class HttpExchange(msgspec.Struct, eq=False):
             self._unwatch()
             self._unwatch = None  # a cancelled task keeps its traceback, and with it this exchange
         if self._session is not None and self._app.sessions.shared:
-            await self._share(self._session)
+            try:
+                await self._app.sessions.publish_changes(self._session)
+            except HttpRefusal:
+                if self._response_stream is None:  # otherwise the reply has begun, and is continued
+                    raise
         if reply is not None and self._streams_reply:
             self._open_stream()
         if self._message_stream is not None and self._response_stream is not None:
@@ -171,14 +178,6 @@ class HttpExchange(msgspec.Struct, eq=False):
             await send_json(self.request.send, self.status, reply, [*self._session_header(), *extra])
         else:
             await send_empty(self.request.send, self.status if self.status != 200 else 204)
-
-    async def _share(self, session: Session) -> None:
-        """Publish changes of the session to other processes. A reply that has begun is continued even if that fails."""
-        try:
-            await self._app.sessions.publish_changes(session)
-        except HttpRefusal:
-            if self._response_stream is None:
-                raise
 
     @property
     def _streams_reply(self) -> bool:

@@ -42,25 +42,19 @@ class HostGate(IAuthenticator):
         self._principal_of = principal_of
 
     async def admit(
-        self,
-        credentials: bytes | None,
-        client: Sequence[Any] | None = None,
-        headers: Mapping[bytes, bytes] | None = None,
+        self, credentials: bytes | None, client: Sequence[Any] | None, headers: Mapping[bytes, bytes]
     ) -> Principal:
         """Return the principal; refuse with 401 if there is none, and with 500 if it cannot be found."""
         try:
             found: Any = self._principal_of(_scope.get())
             principal = await found if inspect.isawaitable(found) else found
+            if principal is not None and not isinstance(principal, Principal):
+                raise TypeError(f"principal returned {type(principal).__name__}, which is not a Principal")
         except Exception:
             _log.exception("the principal of a request could not be found: the request is refused")
             raise HttpRefusal(500, "Internal error: the caller could not be identified") from None
         if principal is None:
             raise HttpRefusal(401, "Unauthorized: log in to this application first")
-        if not isinstance(principal, Principal):
-            _log.error(
-                "principal returned %s, which is not a Principal: the request is refused", type(principal).__name__
-            )
-            raise HttpRefusal(500, "Internal error: the caller could not be identified")
         return principal
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
@@ -136,7 +130,10 @@ class MountedApp:
                 yield
             finally:
                 self._app = None
-                await _drain(host)
+                inflight = host.handler.inflight
+                if not await inflight.drain(host.settings.http.drain_seconds):
+                    inflight.stop_all(CancelReason.SHUTDOWN)
+                    await inflight.drain(_STOPPED_CALLS_SECONDS)
 
     def lifespan_with(self, mine: Lifespan) -> Lifespan:
         """Combine the server with a lifespan of your own, which begins before the server and ends after it."""
@@ -187,18 +184,14 @@ class MountedApp:
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._is_root = True
-        running = self.lifespan()
+        phase = "startup"
         try:
-            await running.__aenter__()
+            async with self.lifespan():
+                await send({"type": "lifespan.startup.complete"})
+                phase = "shutdown"
+                await receive()
         except Exception as error:
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
-            return
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        try:
-            await running.__aexit__(None, None, None)
-        except Exception as error:
-            await send({"type": "lifespan.shutdown.failed", "message": str(error)})
+            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
             return
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -255,11 +248,3 @@ def _container(target: Target) -> containers.Container:
     if isinstance(target, str):
         return load_container(target)
     return target() if isinstance(target, type) else target
-
-
-async def _drain(host: ServerHost) -> None:
-    """Let running calls finish, and stop those that take too long."""
-    inflight, settings = host.handler.inflight, host.settings
-    if not await inflight.drain(settings.http.drain_seconds):
-        inflight.stop_all(CancelReason.SHUTDOWN)
-        await inflight.drain(_STOPPED_CALLS_SECONDS)

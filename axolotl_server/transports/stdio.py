@@ -22,7 +22,6 @@ class LineSplitter:
         self._max_bytes = max_bytes
         self._parts: list[bytes] = []
         self._size = 0
-        self._too_long = False
 
     def feed(self, chunk: bytes) -> Sequence[bytes | None]:
         """Return the lines that a chunk completes, with None for each that was too long."""
@@ -44,15 +43,14 @@ class LineSplitter:
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max_bytes:
-            self._too_long = True
             self._parts.clear()
-        elif not self._too_long:
+        else:
             self._parts.append(piece)
 
     def _take(self) -> bytes | None:
-        line = None if self._too_long else b"".join(self._parts)
+        line = None if self._size > self._max_bytes else b"".join(self._parts)
         self._parts.clear()
-        self._size, self._too_long = 0, False
+        self._size = 0
         return line
 
 
@@ -67,7 +65,6 @@ class _Inbox:
     """Splits the input into messages."""
 
     def __init__(self, exchange: StreamExchange, splitter: LineSplitter, stop: StopSignal) -> None:
-        self._loop = asyncio.get_running_loop()
         self._exchange = exchange
         self._splitter = splitter
         self._stop = stop
@@ -84,7 +81,7 @@ class _Inbox:
             self.open = False
             for line in self._splitter.finish():
                 self._exchange.receive(line)
-            self._loop.call_soon(self._exchange.connection().close_input)
+            asyncio.get_running_loop().call_soon(self._exchange.connection().close_input)
             self._stop.set()
 
 

@@ -130,7 +130,7 @@ async def take(browser: Browser, shot: Shot) -> bytes:
     with patch("axolotl_server.extensions.console.journal.time", FixedClock()):
         async with serving_console(shop.Container()) as server:
             server.host.assembly.target = "shop.py"
-            with patch("axolotl_server.extensions.console.description.import_path", lambda target: _ImportPath()):
+            with patch("axolotl_server.extensions.console.routes.import_path", lambda target: _ImportPath()):
                 return await _photograph(browser, server, shot)
 
 

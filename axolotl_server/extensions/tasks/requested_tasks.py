@@ -9,14 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import (
-    InternalError,
-    InvalidArguments,
-    InvalidParams,
-    MethodNotFound,
-    ProtocolError,
-    ToolError,
-)
+from axolotl_core.errors import InternalError, InvalidArguments, InvalidParams, MethodNotFound, ProtocolError, ToolError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import error_data
 from axolotl_core.protocol.versions import REVISIONS

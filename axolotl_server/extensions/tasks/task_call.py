@@ -108,7 +108,7 @@ def _progress_of(request: Request) -> tuple[dict[str, bytes], dict[str, bytes], 
     """Return the answers and steps of a call that was detached from its request."""
     if request.rounds is None:
         return {}, {}, ""
-    state = request.rounds.state
+    state = request.rounds.state({})
     answers = {key: TaskAnswer(answer.digest, answer.response).encode() for key, answer in state.answers.items()}
     return answers, dict(state.steps), state.call_key
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -28,19 +28,6 @@ def mark_related(content: Mapping[str, Raw], task_id: str) -> dict[str, Raw]:
     meta = msgspec.json.decode(content.get("_meta", b"{}"), type=dict[str, Raw])
     meta[_RELATED_TASK_KEY] = Raw(encode({"taskId": task_id}))
     return {**content, "_meta": Raw(encode(meta))}
-
-
-class ICarrier(Protocol):
-    """The stream that a question was sent on."""
-
-    @property
-    def lost(self) -> bool:
-        """Whether the client may never have received it."""
-        ...
-
-    def send(self, message: bytes) -> bool:
-        """Send another message, or return False if that is not possible."""
-        ...
 
 
 class Waiter(WaitingRequest):
@@ -82,6 +69,10 @@ class _Listening:
         return self._stream.connected
 
 
+_Carrier: TypeAlias = Waiter | _Listening
+"""The stream that a question was sent on."""
+
+
 class _Notification(msgspec.Struct):
     """A notification that the code of a task sent."""
 
@@ -96,7 +87,7 @@ _read_notification: Final = msgspec.json.Decoder(_Notification).decode
 class _SentQuestion:
     number: int
     message: bytes
-    carrier: ICarrier | None = None
+    carrier: _Carrier | None = None
     """The stream that it was sent on, None if there was none."""
 
 
@@ -236,7 +227,7 @@ class TaskFollower:
         if question.carrier is not None or not self._over_http:
             self._notify("notifications/cancelled", {"requestId": Raw(encode(question.number))}, question.carrier)
 
-    def _notify(self, method: str, params: Mapping[str, Raw], carrier: ICarrier | None = None) -> None:
+    def _notify(self, method: str, params: Mapping[str, Raw], carrier: _Carrier | None = None) -> None:
         """Send a notification, if possible on a carrier."""
         if self.silent:
             return
@@ -246,7 +237,7 @@ class TaskFollower:
         elif (carrier is None or not carrier.send(message)) and self._send_to_waiter(message) is None:
             self._connection.send_to(self._audience, message)
 
-    def _send_to_connected(self, message: bytes) -> ICarrier | None:
+    def _send_to_connected(self, message: bytes) -> _Carrier | None:
         """Send a question on the stream of a waiting request, or else on the one that the client listens on."""
         for waiter in self._waiters:
             if not waiter.lost and waiter.send(message):

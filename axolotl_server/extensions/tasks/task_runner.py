@@ -21,9 +21,8 @@ from axolotl_core.registry import AnyTool
 from axolotl_core.task_engine import ITaskRun, ITaskRunner, Outcome, TaskError, TaskRecord
 from axolotl_server.calls.feature_method import RequestTarget
 from axolotl_server.calls.running_call import RunningCalls
-from axolotl_server.extensions.tasks.task_audit import TaskReference
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, decode_call
-from axolotl_server.extensions.tasks.task_layers import TaskLayers
+from axolotl_server.extensions.tasks.task_layers import TaskLayers, TaskReference
 from axolotl_server.extensions.tasks.task_questions import AskingInTask, Checks
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.layers.deadline import DeadlineTable
@@ -34,7 +33,7 @@ from axolotl_server.protocol.replies import hide_internal
 from axolotl_server.protocol.request import Request
 
 if TYPE_CHECKING:
-    from axolotl_server.extensions.tasks.task_telemetry import TaskSpans
+    from axolotl_server.observation.otel import Spans
 
 _BUSY_SECONDS = 0.1
 """How long a busy process keeps a task before another one may take it."""
@@ -174,7 +173,8 @@ class TaskRunner(ITaskRunner):
     """The calls that run, by the ID of the task."""
     run_ended: RunEnded | None = None
     """Called after each run, if the server has metrics."""
-    tracing: "TaskSpans | None" = None
+    spans: "Spans | None" = None
+    """Makes the spans of runs, if the server has traces."""
     only: frozenset[str] | None = None
     """The tools whose tasks this process runs; None means all."""
 
@@ -239,9 +239,16 @@ class TaskRunner(ITaskRunner):
                 del self.running[task_id]
 
     async def _traced_work(self, run: ITaskRun, call: TaskCall, request: Request) -> RunEnding:
-        if self.tracing is None:
+        if self.spans is None:
             return await self._work(run, call.design, request)
-        with self.tracing.run_of_task(run.record, call.submitter) as end:
+        tool = run.record.tool
+        attributes: dict[str, str | int] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
+            "axolotl.task.id": run.record.id,
+            "axolotl.task.run": run.record.run,
+        }
+        with self.spans.apart(f"task {tool}", attributes, call.submitter) as end:
             ending = await self._work(run, call.design, request)
             end(ending)
             return ending

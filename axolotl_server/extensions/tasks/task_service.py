@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -17,18 +17,11 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Call
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.result_keys import own_meta
-from axolotl_core.task_engine import (
-    ITaskEngine,
-    ITaskListener,
-    NewTask,
-    TaskChange,
-    TaskRecord,
-    TasksUnavailable,
-)
+from axolotl_core.task_engine import ITaskEngine, ITaskListener, NewTask, TaskChange, TaskRecord, TasksUnavailable
 from axolotl_server.execution.outage_log import OutageLog
 from axolotl_server.extensions.tasks.engines.task_states import POLL_SECONDS
-from axolotl_server.extensions.tasks.task_audit import about_task, cancellation
 from axolotl_server.extensions.tasks.task_call import Design, TaskCall, owner_of, share_digest
+from axolotl_server.extensions.tasks.task_layers import about_task, cancellation
 from axolotl_server.extensions.tasks.task_questions import response_in
 from axolotl_server.extensions.tasks.task_runner import TaskOrigin, TaskRunner
 from axolotl_server.protocol.connection import Audience
@@ -40,6 +33,7 @@ if TYPE_CHECKING:
     from axolotl_server.audit.decisions import DecisionLog
 
 _RETRY_SECONDS: Final = 1.0
+_RETRY: Final[Mapping[str, Any]] = {"reason": "tasks_unavailable", "retryAfterMs": round(POLL_SECONDS * 1000)}
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -52,11 +46,7 @@ class TaskService(ITaskListener):
     """What both designs of tasks have in common."""
 
     def __init__(
-        self,
-        engine: ITaskEngine,
-        runner: TaskRunner,
-        settings: TaskSettings,
-        decisions: "DecisionLog | None" = None,
+        self, engine: ITaskEngine, runner: TaskRunner, settings: TaskSettings, decisions: "DecisionLog | None" = None
     ) -> None:
         self.engine = engine
         self.runner = runner
@@ -134,7 +124,7 @@ class TaskService(ITaskListener):
         binding = request.target.binding
         assert binding is not None
         stored, longest = self.engine.durable, self._settings.ttl_seconds
-        submitter = "" if self.runner.tracing is None else self.runner.tracing.current()
+        submitter = "" if self.runner.spans is None else self.runner.spans.current()
         reference = call.reference or ""
         task = NewTask(
             self.owner(request, design),
@@ -150,7 +140,7 @@ class TaskService(ITaskListener):
         except TasksUnavailable as error:
             self._outages.failed(str(error))
             message = "Tasks cannot be started at the moment; try again"
-            raise Refused(message, meta=own_meta(**self._retry)) from None
+            raise Refused(message, meta=own_meta(**_RETRY)) from None
         self._outages.recovered()
         return record
 
@@ -236,8 +226,4 @@ class TaskService(ITaskListener):
             yield
         except TasksUnavailable as error:
             self._outages.failed(str(error))
-            raise InternalError("Tasks cannot be read at the moment; try again", data=self._retry) from None
-
-    @cached_property
-    def _retry(self) -> Mapping[str, Any]:
-        return {"reason": "tasks_unavailable", "retryAfterMs": round(POLL_SECONDS * 1000)}
+            raise InternalError("Tasks cannot be read at the moment; try again", data=_RETRY) from None

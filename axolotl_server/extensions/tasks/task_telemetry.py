@@ -1,18 +1,14 @@
-"""What the telemetry of a server shows about its tasks: metrics, and the spans of their runs."""
+"""What the telemetry of a server shows about its tasks: the metrics, and where the spans of their runs go."""
 
 import time
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.task_engine import TaskRecord
 from axolotl_server.observation.metrics import UNKNOWN, Counter, Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from axolotl_server.extensions.tasks.task_service import TaskService
     from axolotl_server.observation.observation import Observation
-    from axolotl_server.observation.otel import Spans
 
 _WAIT: Final = "axolotl.task.wait"
 _RUN: Final = "axolotl.task.run"
@@ -28,24 +24,6 @@ TASK_METRICS: Final = (
     Metric(_RUNS, "counter", "{run}", "Runs of tasks that have ended, by outcome", ("tool", "outcome")),
 )
 """The metrics of a server with tasks."""
-
-
-class TaskSpans:
-    """Makes spans of the runs of tasks."""
-
-    def __init__(self, spans: "Spans") -> None:
-        self._spans = spans
-        self.current = spans.current
-
-    def run_of_task(self, task: TaskRecord, submitter: str) -> "AbstractContextManager[Callable[[str], object]]":
-        """Make the block a span, linked to the one that submitted the task; takes the ending of the run."""
-        attributes: dict[str, str | int] = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": task.tool,
-            "axolotl.task.id": task.id,
-            "axolotl.task.run": task.run,
-        }
-        return self._spans.apart(f"task {task.tool}", attributes, submitter)
 
 
 def observe_tasks(service: "TaskService", observation: "Observation") -> None:
@@ -72,5 +50,4 @@ def observe_tasks(service: "TaskService", observation: "Observation") -> None:
         lambda: [((tool or UNKNOWN, status), count) for (tool, status), count in service.count_open().items()],
     )
     service.runner.run_ended = run_ended
-    if observation.spans is not None:
-        service.runner.tracing = TaskSpans(observation.spans)
+    service.runner.spans = observation.spans

@@ -113,5 +113,5 @@ async def test_one_entry_per_token() -> None:
     gate = BearerGate(Counting(), cache, Challenges(None, ()), timeout_seconds=5)
     spellings = [b"Bearer" + b" " * spaces + b"abc" for spaces in range(1, 20)] + [b"bearer abc", b"BEARER  abc"]
     for credentials in (spellings[3], *spellings, *reversed(spellings)):
-        assert (await gate.admit(credentials)).subject == "ada"
+        assert (await gate.admit(credentials, None, {})).subject == "ada"
     assert (verified, len(cache)) == (["abc"], 1)

@@ -240,6 +240,6 @@ async def test_the_pause_before_a_reconnect(milliseconds: str, seconds: float) -
     async def body() -> AsyncIterator[bytes]:
         yield b"id: 1\nretry: %b\ndata:\n\n" % milliseconds.encode()
 
-    receiver = StreamReceiver(1, Inbox(), ClientLimits(), is_endless=True)
+    receiver = StreamReceiver(1, Inbox().put_when_room, ClientLimits(), is_endless=True)
     await receiver.read_events(body())
     assert receiver.retry_seconds == seconds

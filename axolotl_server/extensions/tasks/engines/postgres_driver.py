@@ -41,14 +41,12 @@ class PostgresConnections:
         self._url = url
         self._pool: Any = None
         self._notices: dict[str, list[Notice]] = {}
-        self._on_listening: Callable[[], object] = _nothing
         self._listener: Any = None
         self._listening: asyncio.Task[None] | None = None
         self._outages = OutageLog("The database of tasks", "interruptions")
 
-    async def open(self, on_listening: Callable[[], object]) -> None:
-        """Connect, or raise what asyncpg raises. `on_listening` is called whenever a new connection listens."""
-        self._on_listening = on_listening
+    async def open(self) -> None:
+        """Connect, or raise what asyncpg raises."""
         self._pool = await asyncpg.create_pool(
             self._url,
             min_size=1,
@@ -125,7 +123,6 @@ class PostgresConnections:
         self._listener.add_termination_listener(lambda connection: broken.set())
         for channel in tuple(self._notices):
             await self._listener.add_listener(channel, self._receive)
-        self._on_listening()
         while not broken.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(broken.wait(), _CHECK_SECONDS)
@@ -182,7 +179,3 @@ class PostgresDriver(Driver):
 
 async def _keep(connection: object) -> None:
     """Keep the state of a connection that goes back to the pool: nothing here changes it."""
-
-
-def _nothing() -> None:
-    """Do nothing."""

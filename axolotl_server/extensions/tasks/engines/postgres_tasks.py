@@ -202,7 +202,7 @@ class PostgresTasks(ITaskDatabase):
     async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
         self._changed = changed
         try:
-            await self._connections.open(_nothing)
+            await self._connections.open()
             check_up_to_date(await self._connections.use(self._version))
         except ConfigurationError:
             await self._connections.close()
@@ -354,18 +354,11 @@ class PostgresTasks(ITaskDatabase):
 def _unusable(error: BaseException) -> ConfigurationError:
     """Describe why a database cannot be used, without its URL, which may contain a password."""
     what = "cannot be reached" if is_outage(error) else "cannot be used"
-    reason = error.strerror if isinstance(error, OSError) else str(error) if _is_from_server(error) else None
+    reason = error.strerror if isinstance(error, OSError) else None
+    if isinstance(error, asyncpg.PostgresError):  # the messages of the driver may contain parts of the URL
+        reason = str(error)
     return ConfigurationError(f"Setting tasks.url: the database {what}: {reason or type(error).__name__}")
-
-
-def _is_from_server(error: BaseException) -> bool:
-    """Tell whether Postgres wrote the message, and not the driver, whose messages may contain parts of the URL."""
-    return isinstance(error, asyncpg.PostgresError)
 
 
 def _ignore(task_ids: Iterable[str]) -> None:
     """Ignore changes before the database is open."""
-
-
-def _nothing() -> None:
-    """Do nothing when a connection begins to listen: changes are looked for regularly."""

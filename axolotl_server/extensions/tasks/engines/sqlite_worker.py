@@ -166,19 +166,16 @@ class SqliteWorker:
     async def work(self) -> None:
         postponing = asyncio.ensure_future(self._postpone())
         try:
-            await self._take_all()
+            while not self._stops:
+                self._wake.clear()
+                if not await self.take():
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._wake.wait(), self._poll_seconds)
         finally:
             try:
                 await asyncio.gather(*self._running, return_exceptions=True)
             finally:
                 postponing.cancel()
-
-    async def _take_all(self) -> None:
-        while not self._stops:
-            self._wake.clear()
-            if not await self.take():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), self._poll_seconds)
 
     async def take(self) -> bool:
         """Take tasks, and begin to execute them; return False if there are none, or there is no room for more."""
@@ -220,10 +217,9 @@ class SqliteWorker:
         while True:
             await asyncio.sleep(self._settings.lease_seconds / 3)
             if self._running:
-                await self._execution.execute_with_retry(self._postponed, atomic=False)
-
-    def _postponed(self) -> Operation[None]:
-        return self._statements.postpone(self._name, tuple(set(self._running.values())))
+                await self._execution.execute_with_retry(
+                    lambda: self._statements.postpone(self._name, tuple(set(self._running.values()))), atomic=False
+                )
 
     async def _retried(self, make: Callable[[], Operation[ResultT]], *, writes: bool = True) -> ResultT:
         """Execute an operation, again and again until the file can be used."""

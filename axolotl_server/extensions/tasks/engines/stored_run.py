@@ -249,13 +249,10 @@ class StoredRun:
         if task is None:
             return CancelReason.TIMEOUT
         if task.state == "ended":
-            return self._reason_of_end(task)
+            try:
+                return reason_in(self._statements.record(task).message)
+            except UnreadableTask:  # it has ended, whatever its text says
+                return CancelReason.CLIENT
         if task.run != self._task.run:
             return CancelReason.LOST
         return None
-
-    def _reason_of_end(self, task: StoredTask) -> CancelReason:
-        try:
-            return reason_in(self._statements.record(task).message)
-        except UnreadableTask:  # it has ended, whatever its text says
-            return CancelReason.CLIENT
