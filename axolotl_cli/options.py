@@ -87,10 +87,7 @@ class FileOptions(NamedTuple):
     profile: Annotated[
         str | None,
         typer.Option(
-            "--profile",
-            metavar="NAME",
-            envvar="AXOLOTL_PROFILE",
-            help="Use this profile of the settings file.",
+            "--profile", metavar="NAME", envvar="AXOLOTL_PROFILE", help="Use this profile of the settings file."
         ),
     ] = None
 

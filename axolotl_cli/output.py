@@ -60,6 +60,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return made
 
 
+def facts_grid(facts: Mapping[str, RenderableType]) -> Table:
+    """Make a table of names and values."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    for name, value in facts.items():
+        grid.add_row(name, value)
+    return grid
+
+
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text of a server: unchanged, but without control sequences if a terminal would obey them."""
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
