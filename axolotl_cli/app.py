@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -76,32 +77,30 @@ class _Group(_WithoutTypes, TyperGroup):
         return ctx.fail(f"No such command '{word}'. {listed}.")
 
 
+@cache
+def _command(name: str) -> Any:
+    """Import and build a command."""
+    if name not in _SUMMARIES:
+        raise KeyError(name)
+    module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
+    found = getattr(import_module(f"axolotl_cli.commands.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        found.info.cls = _Group
+        for command in found.registered_commands:
+            command.cls = _Command
+            callback: Any = command.callback
+            command.callback = with_groups(callback)
+        return get_group(found)
+    single = typer.Typer(add_completion=False)
+    single.command(name, cls=_Command)(with_groups(found))
+    return get_command(single)
+
+
 class _CommandTable(Mapping[str, Any]):
     """All commands by name. A command is imported and built when it is first looked up."""
 
-    def __init__(self) -> None:
-        self._built: dict[str, Any] = {}
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self._built:
-            self._built[name] = self._build(name)
-        return self._built[name]
-
-    def _build(self, name: str) -> Any:
-        if name not in _SUMMARIES:
-            raise KeyError(name)
-        module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
-        found = getattr(import_module(f"axolotl_cli.commands.{module}"), attribute)
-        if isinstance(found, typer.Typer):
-            found.info.cls = _Group
-            for command in found.registered_commands:
-                command.cls = _Command
-                callback: Any = command.callback
-                command.callback = with_groups(callback)
-            return get_group(found)
-        single = typer.Typer(add_completion=False)
-        single.command(name, cls=_Command)(with_groups(found))
-        return get_command(single)
+        return _command(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(_SUMMARIES)

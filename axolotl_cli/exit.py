@@ -41,23 +41,15 @@ _REPORT_SECONDS: Final = 0.5
 _STUCK: Final = 1
 """The exit code of a process whose server did not stop in time."""
 
-_has_stuck_tasks = threading.Event()
-_is_in_hurry = threading.Event()
-
-
-def hurry() -> None:
-    """Wait for hardly anything from now on."""
-    _is_in_hurry.set()
+has_stuck_tasks: Final = threading.Event()
+"""Set when tasks do not end, so that their event loop cannot be closed."""
+is_in_hurry: Final = threading.Event()
+"""Set when hardly anything is waited for any more."""
 
 
 def grace_seconds() -> float:
     """Return how long a cancelled task or a thread may take to end."""
-    return _HURRIED_GRACE_SECONDS if _is_in_hurry.is_set() else _GRACE_SECONDS
-
-
-def note_stuck_tasks() -> None:
-    """Note that tasks do not end, so that their event loop cannot be closed."""
-    _has_stuck_tasks.set()
+    return _HURRIED_GRACE_SECONDS if is_in_hurry.is_set() else _GRACE_SECONDS
 
 
 def run_and_exit(main: Callable[[], object]) -> None:
@@ -72,12 +64,12 @@ def run_and_exit(main: Callable[[], object]) -> None:
 
 def _exit_if_stuck(code: int | str | None) -> None:
     """End the process at once if something is stuck; Python itself would wait forever."""
-    deadline = time.monotonic() + (0.0 if _has_stuck_tasks.is_set() else grace_seconds())
+    deadline = time.monotonic() + (0.0 if has_stuck_tasks.is_set() else grace_seconds())
     others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
     for thread in others:
         thread.join(max(0.0, deadline - time.monotonic()))
     stuck = [thread for thread in others if thread.is_alive()]
-    if stuck or _has_stuck_tasks.is_set():
+    if stuck or has_stuck_tasks.is_set():
         names = ", ".join(thread.name for thread in stuck) or "tasks of the event loop"
         logging.getLogger("axolotl").warning("exiting although these did not end: %s", names)
         atexit._run_exitfuncs()

@@ -10,9 +10,9 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
-from axolotl_cli.exit import grace_seconds, hurry, note_stuck_tasks, start_exit_timer
+from axolotl_cli.exit import grace_seconds, has_stuck_tasks, is_in_hurry, start_exit_timer
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.target import ChosenTarget
 from axolotl_server.execution.closing import CLOSE_SECONDS
@@ -23,8 +23,6 @@ from axolotl_server.settings.loading import load_with_origins
 from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")
-HostCheck: TypeAlias = Callable[[ServerHost], object]
-"""Checks a started server before it serves, and raises ConfigurationError if it must not."""
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -51,11 +49,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine, on uvloop if it is installed, without waiting for stuck threads or tasks afterwards."""
     threads = ThreadPoolExecutor(thread_name_prefix="axolotl-worker")
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-    if sys.platform != "win32":
-        with contextlib.suppress(ImportError):
-            import uvloop
+    with contextlib.suppress(ImportError):
+        import uvloop
 
-            loop_factory = uvloop.new_event_loop
+        loop_factory = uvloop.new_event_loop
     runner = asyncio.Runner(loop_factory=loop_factory)
     loop = runner.get_loop()
     loop.set_default_executor(threads)
@@ -68,7 +65,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         if runner.run(_cancel_tasks()):
             runner.close()
         else:
-            note_stuck_tasks()
+            has_stuck_tasks.set()
 
 
 def _run_to_end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
@@ -96,11 +93,7 @@ async def _cancel_tasks() -> bool:
 
 
 @asynccontextmanager
-async def serving(
-    host: ServerHost,
-    drain_seconds: Callable[[ServerSettings], float],
-    check: HostCheck | None = None,
-) -> AsyncIterator[None]:
+async def serving(host: ServerHost, drain_seconds: Callable[[ServerSettings], float]) -> AsyncIterator[None]:
     """Start a server, make it ready to serve for the block, and stop it afterwards; handle signals until then.
 
     However stuck the server is, after a signal the process ends within the time that calls and closing have together.
@@ -111,7 +104,7 @@ async def serving(
 
     def on_signal(times: int) -> None:
         if times > 1:
-            hurry()
+            is_in_hurry.set()
         exit_within(_HURRIED_SECONDS if times > 1 else shutdown_seconds)
 
     with host.stop_signal.listening(on_signal):
@@ -119,8 +112,6 @@ async def serving(
             set_log_level(host.settings.log_level, host.settings.log)
             if host.assembly.audit is not None:
                 host.assembly.audit.trail.open()
-            if check is not None:
-                check(host)
             tune_garbage_collector()
             yield
         finally:
@@ -160,16 +151,12 @@ def with_host(
             return await work(host)
 
     with reserved_output():
-        start_logging(target.log_level, user_code_only=user_code_only)
+        start_logging(target.settings.log_level, user_code_only=user_code_only)
         return run(run_work(target.load(without_stored_tasks, is_audited=is_audited)))
 
 
 def load_server_settings(target: ChosenTarget) -> ServerSettings:
     """Return the settings of a server, including those of its container, without starting a resource."""
     with reserved_output():
-        return run(_load_settings(target))
-
-
-async def _load_settings(target: ChosenTarget) -> ServerSettings:
-    of_container = await resolve_settings(load_container(target.name))
-    return load_with_origins(flags=target.flags, file=target.file, container=of_container).settings
+        of_container = run(resolve_settings(load_container(target.name)))
+        return load_with_origins(flags=target.flags, file=target.file, container=of_container).settings

@@ -57,11 +57,6 @@ class ChosenTarget(msgspec.Struct, frozen=True):
         """The settings without those of the container, which is not loaded yet."""
         return load_settings(flags=self.flags, file=self.file)
 
-    @property
-    def log_level(self) -> str:
-        """The log level until the container is loaded."""
-        return self.settings.log_level
-
     def load(
         self,
         adapt: Callable[[ServerSettings], ServerSettings] | None = None,

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Final, TypeVar
 
 import typer
@@ -41,16 +42,14 @@ def use_server(
 
     async def connect_and_work() -> T:
         connection = connect_url(url, token=token, revision=options.revision, answer=answer)
-        try:
-            client = await connection.__aenter__()
-        except ValueError as error:
-            raise ConfigurationError(str(error)) from None
-        except RemoteError as error:
-            raise ConnectionError(f"The server refuses the connection: {error.message} ({error.code})") from None
-        try:
+        async with AsyncExitStack() as stack:
+            try:
+                client = await stack.enter_async_context(connection)
+            except ValueError as error:
+                raise ConfigurationError(str(error)) from None
+            except RemoteError as error:
+                raise ConnectionError(f"The server refuses the connection: {error.message} ({error.code})") from None
             return await work(client)
-        finally:
-            await connection.__aexit__(None, None, None)
 
     async def work_in_time() -> T:
         try:

@@ -13,7 +13,7 @@ from axolotl_cli.clients.entry import ClientEntry
 from axolotl_core.errors import ConfigurationError
 
 
-class InvalidConfigFile(ValueError):
+class InvalidConfigFile(Exception):
     """The file is not JSON, or cannot hold the entry; the message explains why."""
 
 
@@ -135,8 +135,6 @@ def merge(content: bytes, entry: ClientEntry, *, force: bool = False) -> str | N
         text.encode()
     except UnicodeError:
         raise InvalidConfigFile("it is not UTF-8") from None
-    except InvalidConfigFile:
-        raise
     except ValueError as error:
         raise InvalidConfigFile(f"it is not JSON, or has comments ({error})") from None
     except RecursionError:

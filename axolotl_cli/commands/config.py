@@ -10,7 +10,6 @@ from axolotl_cli.runtime import with_host
 from axolotl_cli.target import ChosenTarget, resolve_target
 from axolotl_cli.text import warn
 from axolotl_cli.views.setting_values import print_values, setting_as_dict, unknown_variables_of, values_of
-from axolotl_server.host import ServerHost
 from axolotl_server.settings.effective import EffectiveValue, effective_values
 from axolotl_server.settings.file_schema import file_schema
 from axolotl_server.settings.loading import load_with_origins
@@ -61,11 +60,7 @@ def schema() -> None:
 def _values(target: ChosenTarget) -> list[EffectiveValue]:
     if not target.name:
         return list(effective_values(load_with_origins(flags=target.flags, file=target.file)))
-
-    async def work(host: ServerHost) -> list[EffectiveValue]:
-        return values_of(host)
-
-    return with_host(target, work)
+    return with_host(target, values_of)
 
 
 def _facts(target: ChosenTarget) -> dict[str, Any]:

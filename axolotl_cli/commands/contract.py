@@ -86,8 +86,9 @@ def diff(
     """
     here = Path.cwd()
     chosen = resolve_target(target, toolset, files=files)
-    old = read_baseline(against or LOCK_FILE, Path.cwd() if against is None else here, token_env)
-    report = compare(old.select(chosen.toolsets), freeze_code(chosen))
+    source = against or LOCK_FILE
+    old = read_baseline(source, Path.cwd() if against is None else here, token_env)
+    report = compare(source, old.select(chosen.toolsets), freeze_code(chosen))
     _print(report, as_json)
     raise typer.Exit(report.code)
 
@@ -118,7 +119,7 @@ def check(
     lock = read_baseline(LOCK_FILE, Path.cwd()).select(chosen.toolsets)
     old = lock if base is None else read_baseline(base, here, token_env).select(chosen.toolsets)
     code = freeze_code(chosen)
-    report = compare(old, code, is_stale=lock.lock.digest != code.digest)
+    report = compare(base or LOCK_FILE, old, code, is_stale=lock.digest != code.digest)
     _print(report, as_json)
     if report.stale:
         report_problem(f"{LOCK_FILE} differs from the code: run axolotl contract freeze, and review what changes in it")

@@ -8,7 +8,7 @@ import typer
 
 from axolotl_cli.calling.running_server import use_server
 from axolotl_cli.options import AsJson, FileOptions, RemoteOptions, Target, ToolSets
-from axolotl_cli.output import print_json, seconds, show, table
+from axolotl_cli.output import print_json, show, table
 from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
@@ -103,7 +103,7 @@ def _row(feature: Mapping[str, Any]) -> list[str]:
         own = [feature["name"], headline]
     if limits is None:
         return own
-    return [*own, feature["toolset"] or "–", limits["execution"], seconds(limits["timeout_seconds"])]
+    return [*own, feature["toolset"] or "–", limits["execution"], f"{limits['timeout_seconds']:g} s"]
 
 
 def _number_of_files(skill: Mapping[str, Any]) -> str:

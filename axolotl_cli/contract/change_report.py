@@ -5,7 +5,6 @@ from typing import Final
 import msgspec
 import typer
 
-from axolotl_cli.contract.sources import Baseline
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.output import show, table
 from axolotl_cli.text import number, one_line
@@ -46,12 +45,12 @@ class ContractReport(msgspec.Struct, frozen=True):
         return ExitCode.RISKY if self.summary.risky else ExitCode.DONE
 
 
-def compare(old: Baseline, code: Lock, *, is_stale: bool = False) -> ContractReport:
-    """Compare the code with a contract."""
-    changes = list(compare_locks(old.lock, code))
+def compare(source: str, old: Lock, code: Lock, *, is_stale: bool = False) -> ContractReport:
+    """Compare the code with the contract of a source."""
+    changes = list(compare_locks(old, code))
     counts = {impact.value: sum(one.impact is impact for one in changes) for impact in Impact}
     summary = Summary(**counts, undecided=sum(one.undecided for one in changes))
-    return ContractReport(old.name, code.digest, is_stale, summary, changes)
+    return ContractReport(source, code.digest, is_stale, summary, changes)
 
 
 def print_changes(report: ContractReport) -> None:
@@ -60,12 +59,8 @@ def print_changes(report: ContractReport) -> None:
         columns = ("Class", "Feature", "Place", "Change", "Evidence")
         show(table(columns, map(_row, report.changes)), "")
     summary = report.summary
-    counts = [
-        number(summary.breaking, "breaking change"),
-        number(summary.risky, "risky change"),
-        number(summary.compatible, "compatible change"),
-    ]
-    found = ", ".join(text for text in counts if not text.startswith("0 ")) or "no changes"
+    counts = {f"{impact} change": getattr(summary, impact) for impact in Impact}
+    found = ", ".join(number(count, kind) for kind, count in counts.items() if count) or "no changes"
     undecided = f" ({summary.undecided} undecided)" if summary.undecided else ""
     typer.echo(one_line(f"{found}{undecided} against {report.against}"))
 

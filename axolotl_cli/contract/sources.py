@@ -3,9 +3,8 @@
 import asyncio
 import re
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import typer
 
@@ -39,29 +38,16 @@ def freeze_code(target: ChosenTarget) -> Lock:
     return with_host(target, work)
 
 
-class Baseline(NamedTuple):
-    """The contract that the code is compared with."""
-
-    name: str
-    lock: Lock
-
-    def select(self, toolsets: Sequence[str]) -> "Baseline":
-        """Leave out the features of other tool sets."""
-        return self._replace(lock=self.lock.select(toolsets))
-
-
-def read_baseline(source: str, directory: Path, token_variable: str | None = None) -> Baseline:
+def read_baseline(source: str, directory: Path, token_variable: str | None = None) -> Lock:
     """Read the contract to compare with: a file, the lock file of a revision (`git:REV`), or a server (its URL).
 
     A relative file is looked up in `directory`, and the lock file of a revision in the current one.
     """
     if source.startswith("git:"):
-        lock = _lock_of_revision(source.removeprefix("git:"))
-    elif source.startswith(("http://", "https://")):
-        return Baseline(source, _lock_of_server(source, token_variable))
-    else:
-        lock = read_lock_file(directory / source)
-    return Baseline(source, lock)
+        return _lock_of_revision(source.removeprefix("git:"))
+    if source.startswith(("http://", "https://")):
+        return _lock_of_server(source, token_variable)
+    return read_lock_file(directory / source)
 
 
 def _lock_of_revision(revision: str) -> Lock:

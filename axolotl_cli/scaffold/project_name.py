@@ -2,7 +2,6 @@
 
 import keyword
 import re
-from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
@@ -27,11 +26,8 @@ class ProjectName(NamedTuple):
     @property
     def words(self) -> dict[str, str]:
         """The words of the templates, and what they become."""
-        return {
-            "acme_shop": self.package,
-            "acme-shop": self.name.replace("_", "-"),
-            "ACME_SHOP": self.package.upper(),
-        }
+        package = self.package
+        return {"acme_shop": package, "acme-shop": self.name.replace("_", "-"), "ACME_SHOP": package.upper()}
 
 
 def read_project_name(text: str) -> ProjectName:
@@ -46,7 +42,7 @@ def read_project_name(text: str) -> ProjectName:
         raise ConfigurationError(f"{text!r} cannot be the name of a project: it is a keyword of Python")
     if name.package in _OWN_FOLDERS:
         raise ConfigurationError(f"{text!r} cannot be the name of a project: projects have a folder of that name")
-    found: ModuleSpec | None = find_spec(name.package)
+    found = find_spec(name.package)
     if found is not None and found.loader is not None and found.origin is not None:  # not a folder without code
         raise ConfigurationError(
             f"{text!r} cannot be the name of a project: a module {name.package!r} exists already, and one "

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import distribution, version
 from pathlib import Path
@@ -92,9 +91,8 @@ def check_target(target: Path) -> None:
         raise ConfigurationError(f"{target} exists and is not empty: nothing was written")
 
 
-@contextmanager
-def rendered(variant: str, name: ProjectName, target: Path) -> Iterator[Path]:
-    """Write the files of a variant into a temporary directory for the block, which becomes the target afterwards.
+def make_project(variant: str, name: ProjectName, target: Path) -> None:
+    """Write the files of a variant and their lock file into a temporary directory, which then becomes the target.
 
     If anything fails, nothing is left. Raises ConfigurationError if the target exists and is not empty.
     """
@@ -108,7 +106,7 @@ def rendered(variant: str, name: ProjectName, target: Path) -> Iterator[Path]:
         # Hatchling replaces `{root:uri}`: no path of this machine becomes part of the project.
         place = f">={version('axolotl-mcp')}" if wheel is None else f" @ {{root:uri}}/{VENDORED}/{wheel}"
         _render(TEMPLATES / variant, temporary, {**name.words, _VERSION: place}, has_wheel=wheel is not None)
-        yield temporary
+        _freeze_contract(temporary, name)
         check_target(target)
         temporary.rename(target)
     except BaseException:
@@ -116,7 +114,7 @@ def rendered(variant: str, name: ProjectName, target: Path) -> Iterator[Path]:
         raise
 
 
-def freeze_contract(directory: Path, name: ProjectName) -> None:
+def _freeze_contract(directory: Path, name: ProjectName) -> None:
     """Write the lock file of a new project in another process, which imports the project; or raise ConfigurationError.
 
     The process leaves no database and no compiled modules behind.

@@ -1,12 +1,11 @@
 """Serving over HTTP."""
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from axolotl_cli.logs import start_logging
-from axolotl_cli.runtime import HostCheck, run, serving
+from axolotl_cli.runtime import run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import print_banner
 from axolotl_cli.serving.start_findings import require_lock, warn_about_settings, warn_about_variables
@@ -31,18 +30,17 @@ def serve_over_http(resolve: Callable[[], ChosenTarget], *, is_locked: bool = Fa
         serve_by_workers(chosen, is_locked=is_locked)
     else:
         load_redis(early.redis)
-        run(_serve(chosen.load(), partial(require_lock, chosen.toolsets) if is_locked else None))
+        run(_serve(chosen.load(), chosen.toolsets if is_locked else None))
 
 
-def started(host: ServerHost, check: HostCheck | None = None) -> AbstractAsyncContextManager[None]:
-    """Start a server and check that it may be served at its address; stop it after the block."""
-
-    def check_all(host: ServerHost) -> None:
+@asynccontextmanager
+async def started(host: ServerHost, locked: Sequence[str] | None) -> AsyncIterator[None]:
+    """Start a server and check that it may be served; stop it after the block. Locked tool sets have not changed."""
+    async with serving(host, drain_seconds):
         prepare(host)
-        if check is not None:
-            check(host)
-
-    return serving(host, drain_seconds, check_all)
+        if locked is not None:
+            require_lock(locked, host)
+        yield
 
 
 def drain_seconds(settings: ServerSettings) -> float:
@@ -50,8 +48,8 @@ def drain_seconds(settings: ServerSettings) -> float:
     return settings.http.drain_delay_seconds + settings.http.drain_seconds
 
 
-async def _serve(host: ServerHost, check: HostCheck | None) -> None:
-    async with started(host, check):
+async def _serve(host: ServerHost, locked: Sequence[str] | None) -> None:
+    async with started(host, locked):
         if host.settings.http.workers > 1:
             raise ConfigurationError(
                 "The container cannot set http.workers, because every worker starts it: set it with --workers, in the "

@@ -7,14 +7,13 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
-from axolotl_cli.runtime import HostCheck, run, serving
+from axolotl_cli.runtime import run, serving
 from axolotl_cli.serving.start_findings import require_lock, warn_about_settings, warn_about_variables
 from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import counted, counts_in, enumeration, print_status
@@ -46,11 +45,13 @@ def serve_over_stdio(resolve: Callable[[], ChosenTarget], *, is_locked: bool = F
     early = chosen.settings
     start_logging(early.log_level, early.log)
     warn_about_variables(chosen)
-    run(_serve(chosen.load(), streams, parent, partial(require_lock, chosen.toolsets) if is_locked else None))
+    run(_serve(chosen.load(), streams, parent, chosen.toolsets if is_locked else None))
 
 
-async def _serve(host: ServerHost, streams: StandardStreams, parent: int, check: HostCheck | None) -> None:
-    async with serving(host, lambda settings: DRAIN_SECONDS, check):
+async def _serve(host: ServerHost, streams: StandardStreams, parent: int, locked: Sequence[str] | None) -> None:
+    async with serving(host, lambda settings: DRAIN_SECONDS):
+        if locked is not None:
+            require_lock(locked, host)
         warn_about_settings(host)
         await host.begin()
         if os.isatty(streams.incoming):  # a person would wonder why nothing seems to happen

@@ -85,11 +85,7 @@ class Supervisor:
     """
 
     def __init__(
-        self,
-        order: WorkerOrder,
-        count: int,
-        reloads: AsyncIterator[Sequence[str]],
-        report: WorkerLog,
+        self, order: WorkerOrder, count: int, reloads: AsyncIterator[Sequence[str]], report: WorkerLog
     ) -> None:
         """Take an order for all workers.
 
@@ -365,10 +361,6 @@ def serve_by_workers(chosen: ChosenTarget, *, is_locked: bool = False) -> None:
 
 def run_supervised(order: WorkerOrder, count: int, reloads: AsyncIterator[Sequence[str]], report: WorkerLog) -> None:
     """Run a supervisor until this process is stopped; unless all is well, exit with its code."""
-
-    async def supervise() -> int:
-        return await Supervisor(order, count, reloads, report).run()
-
-    code = asyncio.run(supervise())
+    code = asyncio.run(Supervisor(order, count, reloads, report).run())
     if code:
         raise SystemExit(code)

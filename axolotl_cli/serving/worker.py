@@ -21,7 +21,7 @@ from axolotl_cli.serving.banner import print_banner
 from axolotl_cli.serving.console import console_of, with_console_token
 from axolotl_cli.serving.http import drain_seconds, started
 from axolotl_cli.serving.shared_folder import keep_folder
-from axolotl_cli.serving.start_findings import require_lock, warn_about_settings
+from axolotl_cli.serving.start_findings import warn_about_settings
 from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
@@ -92,8 +92,7 @@ class _Worker:
         self._host = host
 
     async def serve(self, end: socket.socket, inherited: socket.socket | None) -> None:
-        check = partial(require_lock, self._order.toolsets) if self._order.is_locked else None
-        async with started(self._host, check):
+        async with started(self._host, self._order.toolsets if self._order.is_locked else None):
             with inherited or listen(self._host.settings.http) as listener:
                 self._channel = Channel(end, self._receive, self._host.stop_signal.set)
                 console = console_of(self._host)

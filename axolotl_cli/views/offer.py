@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from axolotl_cli.output import plain, seconds, show
+from axolotl_cli.output import facts_grid, plain, show
 from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
@@ -148,7 +148,7 @@ def print_inspection(report: Mapping[str, Any]) -> None:
             "revisions": ", ".join(report["revisions"]),
             "extensions": ", ".join(report["extensions"]),
             "http": f"{http['host']}, port {http['port']}, path {http['path']}",
-            "limits": f"{seconds(limits['timeout_seconds'])} per call, {limits['max_inflight']} concurrent calls, "
+            "limits": f"{limits['timeout_seconds']:g} s per call, {limits['max_inflight']} concurrent calls, "
             f"{limits['threads']} threads, {limits['max_message_bytes']} bytes per message",
         }
     else:
@@ -229,7 +229,7 @@ def _common_facts(feature: Mapping[str, Any]) -> dict[str, RenderableType]:
 def _limits(limits: Mapping[str, Any], *, coercible: bool) -> str:
     concurrency, execution = limits["max_concurrency"], limits["execution"]
     parts = [
-        f"{seconds(limits['timeout_seconds'])} per call",
+        f"{limits['timeout_seconds']:g} s per call",
         "unlimited concurrency" if concurrency is None else f"{concurrency} concurrent",
         "on the event loop" if execution == "loop" else f"in a {execution}",
     ]
@@ -250,8 +250,4 @@ def _schema(schema: Mapping[str, Any]) -> RenderableType:
 
 
 def _facts(facts: Mapping[str, RenderableType]) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    for name, value in facts.items():
-        grid.add_row(name, value)
-    return Padding(grid, (0, 0, 0, 2), expand=False)
+    return Padding(facts_grid(facts), (0, 0, 0, 2), expand=False)

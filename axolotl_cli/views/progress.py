@@ -12,7 +12,7 @@ import typer
 from axolotl_cli.text import one_line
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 
 class CallProgress:
@@ -21,7 +21,6 @@ class CallProgress:
     def __init__(self) -> None:
         self._is_shown = sys.stderr.isatty()
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
 
     def report(self, params: Mapping[str, Any]) -> None:
         """Show the params of a progress notification."""
@@ -34,9 +33,8 @@ class CallProgress:
         count = plain_number(done) if total is None else f"{plain_number(done)}/{plain_number(total)}"
         text = one_line(str(params.get("message") or ""))
         if self._bar is None:
-            self._bar, self._task = _start(total)
-        assert self._task is not None
-        self._bar.update(self._task, completed=done, total=total, count=count, text=text)
+            self._bar = _start(total)
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total, count=count, text=text)
 
     def log(self, params: Mapping[str, Any]) -> None:
         """Print the params of a log message, above the bar."""
@@ -74,7 +72,7 @@ def plain_number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _start(total: float | None) -> "tuple[Progress, TaskID]":
+def _start(total: float | None) -> "Progress":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -88,4 +86,5 @@ def _start(total: float | None) -> "tuple[Progress, TaskID]":
         redirect_stderr=False,
     )
     bar.start()
-    return bar, bar.add_task("", total=total, count="", text="")
+    bar.add_task("", total=total, count="", text="")
+    return bar

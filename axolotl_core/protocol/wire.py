@@ -105,15 +105,18 @@ def json_writer(adapter: TypeAdapter[Any]) -> Callable[[Any], bytes]:
     Pydantic writes NaN and infinity as null, unless a model says otherwise. Only values with a null that is not a field
     without a value are looked at for a second time.
     """
-    to_json = functools.partial(adapter.serializer.to_json, by_alias=True)
+    to_json = adapter.serializer.to_json
 
     @functools.cache  # few types need it
     def exact() -> SchemaSerializer:
         return SchemaSerializer(adapter.core_schema, pydantic_core.CoreConfig(ser_json_inf_nan="constants"))
 
     def write(value: Any) -> bytes:
-        text = to_json(value)  # searched by `find`, because `in` first tries to read a word as a number, which is slow
-        is_lost = text.find(b"null") >= 0 and b"null" in to_json(value, exclude_none=True, warnings=False)
+        text = to_json(value, by_alias=True)
+        # It is searched by `find`, because `in` first tries to read a word as a number, which is slow.
+        is_lost = text.find(b"null") >= 0 and b"null" in to_json(
+            value, by_alias=True, exclude_none=True, warnings=False
+        )
         if is_lost or text.find(b"NaN") >= 0 or text.find(b"Infinity") >= 0:
             refuse_nan(exact().to_python(value, mode="json", by_alias=True, warnings=False))
         return text

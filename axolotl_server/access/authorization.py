@@ -154,18 +154,14 @@ class Authorization(ILayer):
             raise denial
 
 
-def authorization_of(
-    settings: AuthorizationSettings, authorizer: IAuthorizer | None, *, has_tokens: bool = False
-) -> Authorization | None:
-    """Make the authorization that the settings and the container ask for; None if they ask for none.
+def authorization_of(settings: AuthorizationSettings, authorizer: IAuthorizer | None) -> Authorization:
+    """Make the authorization that the settings or the container ask for; two policies raise ConfigurationError.
 
-    Where callers send tokens, features require their scopes even without rules. Two policies raise ConfigurationError.
+    Where callers send tokens, features require their scopes even without rules.
     """
-    if has_tokens and authorizer is None and not settings.has_policy:
+    if authorizer is None and not settings.has_policy:
         settings = settings.model_copy(update={"default": "allow"})
         return Authorization(DefaultAuthorizer(settings), settings, only_scopes=True)
-    if authorizer is None and not settings.has_policy:
-        return None
     if authorizer is not None and settings.has_policy:
         raise ConfigurationError(
             "There are two policies: the role authorizer of the container, and the rules or the default in the "

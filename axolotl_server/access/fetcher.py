@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -107,15 +108,12 @@ class HttpFetcher:
 
         limits = httpx2.Limits(max_connections=self._max_connections, max_keepalive_connections=self._max_connections)
         context = httpx2.create_ssl_context()
-
-        def make(*, trust_env: bool) -> httpx2.AsyncClient:
-            return httpx2.AsyncClient(
-                verify=context,
-                timeout=None,  # one deadline for the whole request instead
-                limits=limits,
-                follow_redirects=False,  # they may lead anywhere
-                trust_env=trust_env,
-                headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-            )
-
+        make = partial(
+            httpx2.AsyncClient,
+            verify=context,
+            timeout=None,  # one deadline for the whole request instead
+            limits=limits,
+            follow_redirects=False,  # they may lead anywhere
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+        )
         return make(trust_env=False), make(trust_env=True)

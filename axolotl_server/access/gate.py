@@ -25,7 +25,6 @@ from axolotl_server.http.asgi import (
     Route,
     Scope,
     Send,
-    ServeRoute,
     send_empty,
     send_json,
 )
@@ -139,9 +138,6 @@ def _time(claim: Any, default: float) -> float:
     return time_claimed if isfinite(time_claimed) else -default
 
 
-_RETRY_AFTER_SECONDS: Final = b"1"
-
-
 class Challenges:
     """Makes refusals with a `WWW-Authenticate` header that clients can act on."""
 
@@ -173,7 +169,7 @@ class Challenges:
     def unavailable(self) -> HttpRefusal:
         """Refuse a request whose token cannot be verified now."""
         text = "Service unavailable: the token cannot be verified now; try again"
-        return HttpRefusal(503, text, headers=[(b"retry-after", _RETRY_AFTER_SECONDS)])
+        return HttpRefusal(503, text, headers=[(b"retry-after", b"1")])
 
     def _refuse(self, status: int, text: str, error: str, reason: str, scopes: Iterable[str]) -> HttpRefusal:
         parameters = {
@@ -226,12 +222,8 @@ def metadata_routes(settings: ServerSettings) -> dict[str, Route]:
         "resource_name": settings.server.title or settings.server.name,
         **({"scopes_supported": auth.required_scopes} if auth.required_scopes else {}),
     }
-    route = Route(_serving(encode(metadata)), is_open=True)
-    paths = {urlsplit(resource).path.rstrip("/"), settings.http.path.rstrip("/"), ""}
-    return {f"{_WELL_KNOWN}{path}": route for path in paths}
+    document = encode(metadata)
 
-
-def _serving(document: bytes) -> ServeRoute:
     async def serve(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         if scope["method"] == "OPTIONS":
             await send_empty(send, 204, _PREFLIGHT)
@@ -240,7 +232,9 @@ def _serving(document: bytes) -> ServeRoute:
         else:
             raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
 
-    return serve
+    route = Route(serve, is_open=True)
+    paths = {urlsplit(resource).path.rstrip("/"), settings.http.path.rstrip("/"), ""}
+    return {f"{_WELL_KNOWN}{path}": route for path in paths}
 
 
 _REFUSALS_LOGGED_PER_SECOND: Final = 10.0
@@ -294,9 +288,8 @@ class BearerGate:
         if credentials is None:
             raise self._challenges.no_token()
         if len(credentials) > _MAX_HEADER_BYTES:
-            address = self._addresses.find(client, headers)
-            refusal = self._challenges.invalid_token("the token is too long")
-            raise self._reject(refusal, "the token is too long", address)
+            reason, address = "the token is too long", self._addresses.find(client, headers)
+            raise self._reject(self._challenges.invalid_token(reason), reason, address)
         known = self._cache.get(_digest(credentials))
         if known is not None:
             return known

@@ -105,7 +105,6 @@ class IntrospectionVerifier(ITokenVerifier):
         self._url = settings.introspection_url
         self._authorization = _basic(settings)
         self._issuers = settings.issuers
-        self._skew_seconds = CLOCK_SKEW_SECONDS
         self._claims = ClaimReader(settings)
         self._fetcher = fetcher
         self._max_running = max_running
@@ -209,9 +208,9 @@ class IntrospectionVerifier(ITokenVerifier):
                 if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > _MAX_TIME:
                     raise InvalidToken(f"the {name} of the token is not a time")
                 times[name] = value
-        if not now < times.get("exp", now + 1) + self._skew_seconds:
+        if not now < times.get("exp", now + 1) + CLOCK_SKEW_SECONDS:
             raise InvalidToken("the token has expired")
-        if not times.get("nbf", now) - self._skew_seconds <= now:
+        if not times.get("nbf", now) - CLOCK_SKEW_SECONDS <= now:
             raise InvalidToken("the token is not valid yet")
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -39,33 +39,27 @@ _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
 """Texts of our own for clients, because the library's may contain the token."""
 
 
-class IKeys(Protocol):
-    """Finds the keys of one issuer."""
-
-    async def find(self, key_id: str | None, algorithm: str) -> PyJWK | bytes:
-        """Return the key that a token names, for an accepted algorithm; raises InvalidToken if there is none."""
-        ...
+FindKey: TypeAlias = Callable[[str | None, str], Awaitable[PyJWK | bytes]]
+"""Returns the key of an issuer with an ID, for an accepted algorithm; raises InvalidToken if there is none."""
 
 
-class SharedSecret:
-    """The key of an issuer that shares a secret with this server."""
+def shared_secret(secret: bytes) -> FindKey:
+    """Return the key of an issuer that shares a secret with this server."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    async def find(key_id: str | None, algorithm: str) -> bytes:
+        return secret
 
-    async def find(self, key_id: str | None, algorithm: str) -> bytes:
-        return self._secret
+    return find
 
 
 class JwtVerifier(ITokenVerifier):
     """Verifies signature, issuer, audience and lifetime; where a key is found never depends on the token."""
 
-    def __init__(self, settings: AuthSettings, keys: Mapping[str, IKeys]) -> None:
-        """Take the settings, and the keys by issuer."""
+    def __init__(self, settings: AuthSettings, keys: Mapping[str, FindKey]) -> None:
+        """Take the settings, and what finds the keys of each issuer."""
         self._keys = keys
         self._claims = ClaimReader(settings)
         self._algorithms = settings.signing_algorithms
-        self._skew_seconds = CLOCK_SKEW_SECONDS
         self._jwt = PyJWT(
             {
                 "require": ["exp", "iss", "aud"],
@@ -78,8 +72,8 @@ class JwtVerifier(ITokenVerifier):
         try:
             header = get_unverified_header(token)
             issuer, key_id, algorithm = self._read_unverified(token, header)
-            key = await self._keys[issuer].find(key_id, algorithm)
-            claims = self._jwt.decode(token, key, algorithms=[algorithm], issuer=issuer, leeway=self._skew_seconds)
+            key = await self._keys[issuer](key_id, algorithm)
+            claims = self._jwt.decode(token, key, algorithms=[algorithm], issuer=issuer, leeway=CLOCK_SKEW_SECONDS)
         except PyJWTError as error:
             reason = next(text for kind, text in _REASONS if isinstance(error, kind))
             raise InvalidToken(reason) from None

@@ -38,8 +38,8 @@ class OutageTolerantStore(IQuotaStore):
         store: IQuotaStore,
         on_failure: Literal["open", "closed"],
         *,
-        timeout_seconds: float = 0.25,
-        retry_seconds: float = 1.0,
+        timeout_seconds: float = STORE_TIMEOUT_SECONDS,
+        retry_seconds: float = _STORE_RETRY_SECONDS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
@@ -113,12 +113,7 @@ def quota_store(settings: QuotaSettings, redis: "RedisClient | None", given: IQu
         store = RedisQuotaStore(redis, timeout_seconds=STORE_TIMEOUT_SECONDS)
     if store is None:
         return MemoryQuotaStore(MAX_ENTRIES)
-    return OutageTolerantStore(
-        store,
-        settings.on_store_failure,
-        timeout_seconds=STORE_TIMEOUT_SECONDS,
-        retry_seconds=_STORE_RETRY_SECONDS,
-    )
+    return OutageTolerantStore(store, settings.on_store_failure, retry_seconds=_STORE_RETRY_SECONDS)
 
 
 def quota_layer(settings: QuotaSettings, store: IQuotaStore) -> QuotaLayer:

@@ -132,11 +132,11 @@ class _Rule:
     def __init__(self, rule: AuthorizationRule) -> None:
         self.rule = rule
         self.decision = Decision(rule.effect == "allow", rule.name, f"a rule in the settings: {rule.effect}")
-        self._who = tuple(_who_conditions(rule.who))
+        self.who = tuple(_who_conditions(rule.who))
         self._what = tuple(_what_conditions(rule.what))
 
     def concerns(self, principal: Principal) -> bool:
-        for condition in self._who:  # noqa: SIM110 - each call waits for this, and a generator is slow
+        for condition in self.who:  # noqa: SIM110 - each call waits for this, and a generator is slow
             if not condition.holds(principal):
                 return False
         return True
@@ -146,7 +146,7 @@ class _Rule:
 
     def examine(self, principal: Principal, spec: FeatureSpec) -> RuleMatch:
         whys = [
-            *(one.why_not(principal) for one in self._who if not one.holds(principal)),
+            *(one.why_not(principal) for one in self.who if not one.holds(principal)),
             *(one.why_not(spec) for one in self._what if not one.holds(spec)),
         ]
         return RuleMatch(self.rule.name, self.rule.effect, not whys, "; ".join(whys))
@@ -167,7 +167,10 @@ class DefaultAuthorizer(IAuthorizer):
     def judge(self, principal: Principal, spec: FeatureSpec) -> Decision:
         """Find the rule that decides."""
         for rule in self._rules_for(spec):
-            if rule.concerns(principal):
+            for condition in rule.who:
+                if not condition.holds(principal):
+                    break
+            else:  # as `concerns` says; it is written out, because each call asks all rules
                 return rule.decision
         return self._default
 

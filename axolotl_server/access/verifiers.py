@@ -111,10 +111,10 @@ def make_verifier(settings: AuthSettings, given: ITokenVerifier | None = None) -
 
 
 def _signatures(settings: AuthSettings) -> MadeVerifier:
-    from axolotl_server.access.jwt_verifier import JwtVerifier, KeySet, SharedSecret, discover_keys, keys_in_file
+    from axolotl_server.access.jwt_verifier import JwtVerifier, KeySet, discover_keys, keys_in_file, shared_secret
 
     if settings.hmac_secret is not None:
-        secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
+        secret = shared_secret(settings.hmac_secret.get_secret_value().encode())
         return MadeVerifier(JwtVerifier(settings, {settings.issuers[0]: secret}))
     fetcher, jwks = HttpFetcher(settings.timeout_seconds), settings.jwks
     key_sets = {}
@@ -124,4 +124,5 @@ def _signatures(settings: AuthSettings) -> MadeVerifier:
         else:
             load = partial(fetcher.get, jwks) if "://" in jwks else keys_in_file(Path(jwks))
         key_sets[issuer] = KeySet(load, _KEYS_CACHE_SECONDS, settings.jwks_refresh_seconds)
-    return MadeVerifier(JwtVerifier(settings, key_sets), key_sets=(*key_sets.values(),), connections=fetcher)
+    finders = {issuer: keys.find for issuer, keys in key_sets.items()}
+    return MadeVerifier(JwtVerifier(settings, finders), key_sets=(*key_sets.values(),), connections=fetcher)

@@ -1,7 +1,6 @@
 """Audit records of what is no call: answers to questions, other decisions of callers, and rejected tokens."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -39,9 +38,11 @@ class DecisionLog:
         if key is not None and is_refused_approval(key, response):
             action = "decline"
         name = None if key is None else key[:_MAX_KEY_CHARACTERS]
-        about = asker if isinstance(asker, AuditRecord) else _about(asker)
+        if isinstance(asker, Call):
+            spec, call_id = asker.spec, asker.reference
+            asker = AuditRecord("", "answered", call_id=call_id, kind=spec.kind, name=spec.name, toolset=spec.toolset)
         self.decided(
-            replace(about, event="answered", key=name, action=action),
+            replace(asker, event="answered", key=name, action=action),
             request.exchange.principal,
             request.exchange.client_address,
         )
@@ -60,20 +61,7 @@ class DecisionLog:
         )
 
 
-def _about(call: Call) -> AuditRecord:
-    spec = call.spec
-    return AuditRecord("", "answered", call_id=call.reference, kind=spec.kind, name=spec.name, toolset=spec.toolset)
-
-
 _WINDOW_SECONDS: Final = 60.0
-
-
-@dataclass(slots=True)
-class _Repeated:
-    """The rejections of one address after its first one."""
-
-    reason: str
-    count: int = 0
 
 
 class RejectionLog:
@@ -86,7 +74,8 @@ class RejectionLog:
         self._trail = trail
         self._max_addresses = max_addresses
         self._window_seconds = window_seconds
-        self._repeated: dict[str | None, _Repeated] = {}
+        self._repeated: dict[str | None, tuple[str, int]] = {}
+        """By address: the reason of its last rejection, and how many there were after the first one."""
         self._others = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -94,12 +83,10 @@ class RejectionLog:
         """Record or count a rejection; the subject is known if the token is valid but lacks a scope."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._window_seconds, self.flush)
-        repeated = self._repeated.get(address)
-        if repeated is not None:
-            repeated.reason = reason
-            repeated.count += 1
+        if address in self._repeated:
+            self._repeated[address] = reason, self._repeated[address][1] + 1
         elif len(self._repeated) < self._max_addresses:
-            self._repeated[address] = _Repeated(reason)
+            self._repeated[address] = reason, 0
             self._trail.give(
                 AuditRecord(timestamp(), "rejected", subject=subject, reason=reason, client_address=address)
             )
@@ -112,10 +99,10 @@ class RejectionLog:
             self._timer.cancel()
             self._timer = None
         counted, self._repeated = self._repeated, {}
-        for address, one in counted.items():
-            if one.count:
+        for address, (reason, count) in counted.items():
+            if count:
                 self._trail.give(
-                    AuditRecord(timestamp(), "rejected", reason=one.reason, client_address=address, repeated=one.count)
+                    AuditRecord(timestamp(), "rejected", reason=reason, client_address=address, repeated=count)
                 )
         others, self._others = self._others, 0
         if others:

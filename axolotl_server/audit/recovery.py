@@ -47,7 +47,6 @@ class RecordSummary(msgspec.Struct, frozen=True):
 
 
 _log: Final = logging.getLogger("axolotl")
-_EMPTY: Final = RecordSummary()
 _decode: Final = msgspec.json.Decoder(RecordSummary).decode
 
 
@@ -56,7 +55,7 @@ def read_summary(line: bytes) -> RecordSummary:
     try:
         return _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _EMPTY
+        return RecordSummary()
 
 
 class Unfinished(dict[str, Start]):

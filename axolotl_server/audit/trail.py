@@ -172,8 +172,15 @@ class AuditTrail:
         Raises ToolError if it could not be stored, and the call must fail because of that.
         """
         stored = self.give(record)
-        if not all([one if isinstance(one, bool) else await asyncio.shield(one) for one in stored]):
-            self._fail_call(record)
+        is_stored = all([one if isinstance(one, bool) else await asyncio.shield(one) for one in stored])
+        if is_stored or not self._fails_closed:
+            return
+        if record.event == "start":
+            raise self._refusal()
+        raise ToolError(
+            "The call was executed but could not be recorded, so its result is withheld",
+            meta=own_meta(reason="audit_failed"),
+        )
 
     def write_at_once(self, record: AuditRecord) -> None:
         """Give a record to all sinks and block for a moment until it is stored; a failure is counted and logged."""
@@ -220,17 +227,6 @@ class AuditTrail:
             sink.fail(error, lost=lost)
             return False
         return True
-
-    def _fail_call(self, record: AuditRecord) -> None:
-        """Let the call fail whose record was not stored, unless failures are `open`."""
-        if not self._fails_closed:
-            return
-        if record.event == "start":
-            raise self._refusal()
-        raise ToolError(
-            "The call was executed but could not be recorded, so its result is withheld",
-            meta=own_meta(reason="audit_failed"),
-        )
 
     def _refusal(self) -> Refused:
         return Refused(

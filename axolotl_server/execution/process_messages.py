@@ -19,7 +19,6 @@ from axolotl_core.prompts import PromptMessage, PromptResult
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 from axolotl_core.protocol.messages import LogLevel, TraceContext
 from axolotl_core.protocol.wire import encode, json_text
-from axolotl_core.resources.resource import ResourceContents
 
 MAX_TEXT_CHARACTERS: Final = 64 * 1024
 """The maximum length of a traceback, an error message or a log message of a process."""
@@ -171,12 +170,8 @@ def _read_prompt(data: bytes) -> PromptResult:
     return PromptResult(messages, parts.description, None if parts.meta is None else from_json(parts.meta))
 
 
-def _write_contents(contents: ResourceContents) -> bytes:
-    return encode(list(contents))
-
-
 _CODECS: Final[Mapping[str, tuple[WriteOutput, ReadOutput]]] = {
     "prompt": (_write_prompt, _read_prompt),
-    "resource": (_write_contents, read_contents),
+    "resource": (lambda contents: encode(list(contents)), read_contents),
     "extension": (json_text, from_json),
 }

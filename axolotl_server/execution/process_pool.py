@@ -337,10 +337,12 @@ def _work(pool: ProcessPool, run: _Run, read_output: ReadOutput) -> Any:
                     text = f"{spec.label} crashed: its process sent an invalid message"
                     raise ToolError(text, meta=_CRASHED) from None
                 except (EOFError, OSError):
-                    crash = _crash(run.call, process.exit_code)
+                    code = process.exit_code
+                    ended = f"by signal {-code}" if code is not None and code < 0 else f"with code {code}"
                     process.kill()  # its children are still running
                     if process.began or last:  # otherwise it had ended before the call, which can run in another one
-                        raise crash from None
+                        text = f"{run.call.spec.label} crashed: its process ended {ended}"
+                        raise ToolError(text, meta=_CRASHED) from None
                 finally:
                     run.end()
         return None
@@ -359,11 +361,6 @@ def _unwrap(outcome: Outcome, read_output: ReadOutput) -> Any:
     except (ValueError, msgspec.MsgspecError) as error:
         raise InvalidMessage(str(error)) from error
     raise ToolError(outcome.message[:MAX_TEXT_CHARACTERS], meta=meta)
-
-
-def _crash(call: Call, exit_code: int | None) -> ToolError:
-    ended = f"by signal {-exit_code}" if exit_code is not None and exit_code < 0 else f"with code {exit_code}"
-    return ToolError(f"{call.spec.label} crashed: its process ended {ended}", meta=_CRASHED)
 
 
 def _check_portable(spec: FeatureSpec) -> None:

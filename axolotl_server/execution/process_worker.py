@@ -183,21 +183,17 @@ def _run(
 ) -> tuple[BaseException | None, Outcome]:
     try:
         output = check_awaited(tool.feature, runtime.finish(tool.feature.execute(run_call.arguments, context)))
-        return None, Output(_write(tool, output))
+        output = bounded(output, tool.max_result_bytes)
+        try:
+            return None, Output(tool.write_output(output))
+        except UNSENDABLE as error:
+            raise output_error(error, output, tool.feature) from None
     except ToolError as error:
         return error, _reported_error(error)
     except MemoryError as error:
         return error, _too_large(tool.feature)
     except BaseException as error:
         return error, _failure()
-
-
-def _write(tool: _LoadedTool, output: Any) -> bytes:
-    output = bounded(output, tool.max_result_bytes)
-    try:
-        return tool.write_output(output)
-    except UNSENDABLE as error:
-        raise output_error(error, output, tool.feature) from None
 
 
 def _reported_error(error: ToolError) -> Outcome:

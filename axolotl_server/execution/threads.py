@@ -60,13 +60,13 @@ class ThreadRunner:
     stops waiting; in the queue of the executor it would wait until a thread is free, which may be never.
     """
 
-    def __init__(self, threads: int, zombies: Zombies | None = None) -> None:
+    def __init__(self, threads: int, zombies: Zombies) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="axolotl-tool")
         self._free = asyncio.Semaphore(threads)
         self.waiting = 0
         """The number of calls that wait for a thread."""
         self._per_tool = min(threads, PER_TOOL)
-        self._zombies = Zombies() if zombies is None else zombies
+        self._zombies = zombies
         self._sharing = threading.Lock()
         self._shares: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
         """The shares of pools and tools that can be called, or whose code is still running."""
@@ -146,10 +146,7 @@ class ThreadRunner:
         pool = spec.limits.pool
         key = (spec.kind, spec.name) if pool is None else ("pool", pool)
         with self._sharing:
-            share = self._shares.get(key)
-            if share is None:
-                share = self._shares[key] = asyncio.Semaphore(self._per_tool)
-            return share
+            return self._shares.setdefault(key, asyncio.Semaphore(self._per_tool))
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:

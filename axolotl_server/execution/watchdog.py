@@ -43,8 +43,8 @@ class Watchdog:
         self._last_turn = time.monotonic()
         self._reported_turn = 0.0
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._loop_thread = 0
+        self._loop: asyncio.AbstractEventLoop
+        self._loop_thread: int
         self.stalls = 0
         """How often the loop was blocked since the start."""
         self.noticed_at: float | None = None
@@ -67,11 +67,11 @@ class Watchdog:
         seconds = self._last_turn - last_turn
         if self._is_new_stall(seconds, last_turn):
             _log.warning("the event loop was blocked for %.2f seconds; no stack was captured", seconds)
-        if self._loop is not None and not self._stopped.is_set():
+        if not self._stopped.is_set():
             self._loop.call_later(self._interval, self._beat)
 
     def _watch(self) -> None:
-        while not self._stopped.wait(self._interval) and not (self._loop and self._loop.is_closed()):
+        while not self._stopped.wait(self._interval) and not self._loop.is_closed():
             last_turn = self._last_turn
             seconds = time.monotonic() - last_turn
             if self._is_new_stall(seconds, last_turn):

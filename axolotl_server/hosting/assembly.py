@@ -118,7 +118,7 @@ class ServerAssembly:
             return None
         from axolotl_server.access.authorization import authorization_of
 
-        return authorization_of(settings.authorization, roles.authorizer, has_tokens=has_tokens)
+        return authorization_of(settings.authorization, roles.authorizer)
 
     @cached_property
     def redis(self) -> "RedisClient | None":

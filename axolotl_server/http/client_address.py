@@ -24,7 +24,8 @@ class ClientAddresses:
 
     def __init__(self, trusted_proxies: Iterable[str] = ()) -> None:
         networks = [ip_network(text) for text in trusted_proxies]
-        self._trusts_any = bool(networks)
+        self.trusts_any = bool(networks)
+        """Whether headers may tell the address."""
 
         @lru_cache(1000)
         def is_trusted(address: str) -> bool:
@@ -38,7 +39,7 @@ class ClientAddresses:
         if client is None:
             return None
         address = canonical_address(client[0])
-        if not self._trusts_any or not headers or not self.is_trusted(address):
+        if not self.trusts_any or not headers or not self.is_trusted(address):
             return address
         found = {
             self._reported(address, hops(header.decode("latin-1")))

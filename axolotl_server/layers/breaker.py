@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
 
@@ -123,22 +123,18 @@ class BreakerLayer(ILayer):
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._circuits: dict[str, CircuitBreaker] = {}
+        self.circuits: dict[str, CircuitBreaker] = {}
+        """The circuit breakers, by the names of their tools."""
         self._tools: dict[str, AnyTool] = {}
         """The tools of the circuits: one that also runs as tasks is wrapped twice, and has one circuit."""
-
-    @property
-    def circuits(self) -> Mapping[str, CircuitBreaker]:
-        """The circuit breakers, by the names of their tools."""
-        return self._circuits
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if not isinstance(spec, ToolSpec) or (rule := spec.tool.breaker) is None:
             return call_next
 
         if self._tools.get(spec.name) is not spec.tool:
-            self._tools[spec.name], self._circuits[spec.name] = spec.tool, CircuitBreaker(rule, self._clock)
-        circuit = self._circuits[spec.name]
+            self._tools[spec.name], self.circuits[spec.name] = spec.tool, CircuitBreaker(rule, self._clock)
+        circuit = self.circuits[spec.name]
 
         async def guarded(call: Call) -> Any:
             epoch = circuit.enter()

@@ -100,29 +100,20 @@ class ConcurrencyLayer(ILayer):
         """The bulkheads of features, by name and object: a tool that also runs as tasks is wrapped twice."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        own = None if spec.limits.max_concurrency is None else self._own_bulkhead(spec, spec.limits.max_concurrency)
+        limits, bulkheads = spec.limits, [*self.shared(spec)]
+        if limits.max_concurrency is not None:
+            own = Bulkhead(spec.name, limits.max_concurrency, limits.queue_limit, limits.queue_timeout_seconds)
+            bulkheads.append(self._own.setdefault((spec.name, id(spec.feature)), own))
         invoke = call_next
-        for bulkhead in (*self.shared(spec), *(() if own is None else (own,))):
+        for bulkhead in bulkheads:
             self.bulkheads.add(bulkhead)
-            invoke = within(bulkhead, invoke, _wait_briefly)
+            invoke = within(bulkhead, invoke, lambda bulkhead, call: bulkhead.wait())
         return invoke
 
     def shared(self, spec: FeatureSpec) -> Iterator[Bulkhead]:
         """The bulkheads that a feature shares with others: that of the server, then that of its set."""
         bulkheads = self._server, self._toolsets.get(spec.toolset or "")
         return (bulkhead for bulkhead in bulkheads if bulkhead is not None)
-
-    def _own_bulkhead(self, spec: FeatureSpec, limit: int) -> Bulkhead:
-        place = spec.name, id(spec.feature)
-        own = self._own.get(place)
-        if own is None:
-            own = Bulkhead(spec.name, limit, spec.limits.queue_limit, spec.limits.queue_timeout_seconds)
-            self._own[place] = own
-        return own
-
-
-async def _wait_briefly(bulkhead: Bulkhead, call: Call) -> None:
-    await bulkhead.wait()
 
 
 def within(bulkhead: Bulkhead, call_next: Invoke, wait: Callable[[Bulkhead, Call], Awaitable[None]]) -> Invoke:

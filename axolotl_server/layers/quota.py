@@ -57,17 +57,12 @@ class QuotaLayer(ILayer):
     def __init__(self, store: IQuotaStore, rules: Sequence[QuotaRule]) -> None:
         self._store = store
         self._rules = {rule.name: rule for rule in rules}
-        self._idle = dict(self._rules)
-
-    @property
-    def idle(self) -> tuple[QuotaRule, ...]:
+        self.idle = [*rules]
         """The rules that apply to no feature that was ever served, perhaps because of a misspelled name."""
-        return tuple(self._idle.values())
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         rules = [rule for rule in self._rules.values() if rule.concerns(spec)]
-        for rule in rules:
-            self._idle.pop(rule.name, None)
+        self.idle = [rule for rule in self.idle if rule not in rules]
         cost = spec.feature.cost
         if not rules or not cost:
             return call_next

@@ -20,8 +20,6 @@ BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60
 UNKNOWN: Final = "_unknown"
 """The label for names that are not registered, because clients can send any number of them."""
 
-_PROMETHEUS_UNITS: Final = {"s": "_seconds"}
-
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -36,7 +34,7 @@ class Metric:
     @property
     def prometheus_name(self) -> str:
         """The name in Prometheus, without the `_total` of a counter."""
-        return self.name.replace(".", "_") + _PROMETHEUS_UNITS.get(self.unit, "")
+        return self.name.replace(".", "_") + ("_seconds" if self.unit == "s" else "")
 
     @property
     def prometheus_labels(self) -> tuple[str, ...]:

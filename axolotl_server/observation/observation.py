@@ -26,23 +26,6 @@ _log = logging.getLogger("axolotl")
 Provider = TypeVar("Provider")
 
 
-async def flush(senders: Sequence[Callable[[], object]], seconds: float) -> None:
-    """Call functions that block until telemetry is sent, each in a thread, and wait for them up to a time limit.
-
-    They are daemon threads: an exporter retries for minutes if nobody listens.
-    """
-    flushing = asyncio.gather(
-        *(run_in_daemon_thread("axolotl-flush", send) for send in senders), return_exceptions=True
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            for outcome in await flushing:
-                if isinstance(outcome, Exception):
-                    _log.warning("telemetry could not be flushed: %s", type(outcome).__name__)
-    except TimeoutError:
-        _log.warning("telemetry was not sent within %g seconds; the rest is lost", seconds)
-
-
 FLUSH_SECONDS: Final = 2.0
 """How long a shutdown waits for telemetry to be sent."""
 
@@ -93,8 +76,19 @@ class Observation:
     async def close(self) -> None:
         """Send the remaining telemetry if there was any request, and release the server."""
         if self._flushes and (self._sends_logs or self.values.operations.read()):
-            await flush(self._flushes, FLUSH_SECONDS)
+            await self._flush()
         self._closing.close()
+
+    async def _flush(self) -> None:
+        # In daemon threads, because an exporter retries for minutes if nobody listens.
+        flushes = (run_in_daemon_thread("axolotl-flush", flush) for flush in self._flushes)
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                for outcome in await asyncio.gather(*flushes, return_exceptions=True):
+                    if isinstance(outcome, Exception):
+                        _log.warning("telemetry could not be flushed: %s", type(outcome).__name__)
+        except TimeoutError:
+            _log.warning("telemetry was not sent within %g seconds; the rest is lost", FLUSH_SECONDS)
 
     def _send_logs(self, settings: ServerSettings) -> None:
         """Send the records of all loggers from now on."""

@@ -31,7 +31,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.observation.json_log import call_fields
-from axolotl_server.observation.metrics import BUCKETS, UNKNOWN, Metric, MetricValues, Reading
+from axolotl_server.observation.metrics import BUCKETS, UNKNOWN, Metric, MetricValues
 from axolotl_server.observation.observer import Operation, Target
 from axolotl_server.observation.tracebacks import TracebackLimit
 from axolotl_server.protocol.request import Request
@@ -293,18 +293,14 @@ class Instruments:
     def _reader(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def read(options: CallbackOptions) -> Iterable[Observation]:
             for values in tuple(self._servers):
-                for labels, value in _read(values, metric):
+                try:
+                    readings = values.read(metric.name)
+                except RuntimeError:  # a value changes in another thread at this moment: it is read the next time
+                    continue
+                for labels, value in readings:
                     yield Observation(value, dict(zip(metric.labels, labels, strict=True)))
 
         return read
-
-
-def _read(values: MetricValues, metric: Metric) -> Iterable[Reading]:
-    """Read in a thread of the exporter; values that change at the same moment are read the next time."""
-    try:
-        return values.read(metric.name)
-    except RuntimeError:
-        return ()
 
 
 _INSTRUMENTS: Final[WeakKeyDictionary[MeterProvider, Instruments]] = WeakKeyDictionary()

@@ -16,12 +16,15 @@ from axolotl_server.observation.metrics import BUCKETS, Metric, MetricValues
 _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 
 
-class MetricsPage:
-    """Serves the metrics of a server and its process, from its own registry."""
+class MetricsPage(Collector):
+    """Serves the metrics of a server and its process, with labels that all of them get, from its own registry."""
 
     def __init__(self, values: MetricValues, labels: Mapping[str, str]) -> None:
+        self._values = values
+        self._labels = labels
+        self._process = ProcessCollector(registry=None)
         self._registry = CollectorRegistry()
-        self._registry.register(_Page(values, labels))
+        self._registry.register(self)
 
     async def serve(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         """Answer a scrape in the format that it accepts."""
@@ -32,15 +35,6 @@ class MetricsPage:
         sent = [(b"content-type", media_type.encode()), (b"content-length", b"%d" % len(page))]
         await send({"type": "http.response.start", "status": 200, "headers": sent})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page})
-
-
-class _Page(Collector):
-    """The metrics of a server and its process, with labels that all of them get."""
-
-    def __init__(self, values: MetricValues, labels: Mapping[str, str]) -> None:
-        self._values = values
-        self._labels = labels
-        self._process = ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Family]:
         for family in (*map(self._family_of, self._values.metrics), *self._process.collect()):

@@ -13,7 +13,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.settings.section import Section
@@ -28,15 +27,8 @@ _BY_PUBLIC_KEY: tuple[SigningAlgorithm, ...] = tuple(
 )
 
 
-def _url(value: str) -> str:
-    try:
-        return check_url(value)
-    except ValueError as error:
-        raise PydanticCustomError("url", "{text}", {"text": str(error)}) from None
-
-
-_Url = Annotated[str, AfterValidator(_url)]
-_UrlOrPath = Annotated[str, AfterValidator(lambda value: _url(value) if "://" in value else value)]
+_Url = Annotated[str, AfterValidator(check_url)]
+_UrlOrPath = Annotated[str, AfterValidator(lambda value: check_url(value) if "://" in value else value)]
 _Scope = Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$")]
 _Name = Annotated[str, StringConstraints(min_length=1)]
 _KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -81,15 +73,14 @@ class ApiKeySettings(Section):
     @classmethod
     def _refuse_guessable(cls, value: str) -> str:
         if value in _guessable_hashes():
-            text = "the key with this hash is easy to guess: create a random one with axolotl auth hash-key"
-            raise PydanticCustomError("hash", "{text}", {"text": text})
+            raise ValueError("the key with this hash is easy to guess: create a random one with axolotl auth hash-key")
         return value
 
     @field_validator("subject")
     @classmethod
     def _refuse_anonymous(cls, subject: str | None) -> str | None:
         if subject == ANONYMOUS.subject:
-            raise PydanticCustomError("subject", "{text}", {"text": f"{subject!r} means a client without a key"})
+            raise ValueError(f"{subject!r} means a client without a key")
         return subject
 
     def principal(self, name: str) -> Principal:
@@ -149,7 +140,7 @@ class AuthSettings(Section):
             *self._faults_of_keys(),
         ]
         if faults:
-            raise PydanticCustomError("auth", "{text}", {"text": "; ".join(faults)})
+            raise ValueError("; ".join(faults))
         return self
 
     @property

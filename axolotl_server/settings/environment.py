@@ -59,21 +59,17 @@ def read_env_file(path: Path) -> EnvFile:
     findings = []
     for binding in parse_stream(StringIO(text)):
         if binding.error or binding.value is None:
-            findings += _unreadable_line(path, binding)
+            # Other programs may read the file too: only our own lines are reported, and their text is not shown.
+            if _is_ours(binding.original.string.strip().removeprefix("export ").lstrip(" '\"")):
+                findings.append(
+                    f"{file_name(path)}:{_line(binding)} cannot be read: write lines such as AXOLOTL_HTTP__PORT=9000, "
+                    "and put text with spaces in quotes"
+                )
         elif binding.key is not None and _is_ours(binding.key):
             variables[binding.key], lines[binding.key] = binding.value, _line(binding)
     if findings:
         raise ConfigurationError(*findings)
     return EnvFile(path, variables, lines)
-
-
-def _unreadable_line(path: Path, binding: "Binding") -> list[str]:
-    """Report our own lines only, because other programs may read the file too, and hide their text."""
-    written = binding.original.string.strip().removeprefix("export ").lstrip(" '\"")
-    if not _is_ours(written):
-        return []
-    place = f"{file_name(path)}:{_line(binding)}"
-    return [f"{place} cannot be read: write lines such as AXOLOTL_HTTP__PORT=9000, and put text with spaces in quotes"]
 
 
 def _line(binding: "Binding") -> int:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, StringConstraints, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
 from axolotl_core.features.feature import Kind, RuledKind
 from axolotl_core.policies.quota import Counted, Dimension, QuotaRule, RateLimit, Window, WindowLimit
@@ -75,7 +74,6 @@ class QuotaSettings(Section):
     """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
 
-Durability: TypeAlias = Literal["write", "fsync"]
 OnFailure: TypeAlias = Literal["open", "closed"]
 
 
@@ -90,7 +88,7 @@ class AuditSettings(Section):
     """A file for records as JSON lines."""
     stderr: bool = False
     """Whether to write records to stderr, without a hash chain."""
-    durability: Durability = "write"
+    durability: Literal["write", "fsync"] = "write"
     """How far a record is written before the caller is answered: to the operating system (`write`) or the disk
     (`fsync`)."""
     on_failure: OnFailure = "closed"
@@ -179,8 +177,7 @@ class AuthorizationSettings(Section):
         names = [rule.name for rule in rules]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            text = f"two rules have the same name: {', '.join(twice)}"
-            raise PydanticCustomError("equal_names", "{text}", {"text": text})
+            raise ValueError(f"two rules have the same name: {', '.join(twice)}")
         return rules
 
     @property

@@ -2,7 +2,6 @@
 
 import os
 import stat
-import sys
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ class UnreadableFile(Exception):
 
 def is_trusted(found: os.stat_result) -> bool:
     """Tell whether a file or directory belongs to this user or to root: nobody else has chosen its content."""
-    return sys.platform == "win32" or found.st_uid in (os.geteuid(), 0)
+    return found.st_uid in (os.geteuid(), 0)
 
 
 def read_small(path: Path, max_bytes: int, *, is_private: bool = False) -> str:
@@ -29,7 +28,7 @@ def read_small(path: Path, max_bytes: int, *, is_private: bool = False) -> str:
     """
     try:
         # Opening a pipe would block until somebody writes to it.
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise UnreadableFile("it is not a regular file")
@@ -38,7 +37,7 @@ def read_small(path: Path, max_bytes: int, *, is_private: bool = False) -> str:
                     f"it belongs to another user (ID {found.st_uid}): run this as that user, or use a directory that "
                     "only you can write to"
                 )
-            if is_private and sys.platform != "win32" and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            if is_private and found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
                 raise UnreadableFile(f"others can use it: run chmod 600 {path}")
             content = file.read(max_bytes + 1)
     except FileNotFoundError:

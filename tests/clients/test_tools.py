@@ -86,6 +86,7 @@ async def test_a_task_is_cancelled(peer: IPeer) -> None:
     created = await peer.session.call_tool("toil", {"name": name}, allow_claimed=True)
     assert isinstance(created, Created)
     which = TaskParams(task_id=created.task_id)
+    assert await peer.text_of("began", {"name": name}) == "true"
     await peer.session.send_request(CancelTask(params=which), Result)
     assert await peer.text_of("stopped", {"name": name}) == "true"
     assert (await peer.session.send_request(GetTask(params=which), State)).status == "cancelled"

@@ -9,22 +9,21 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
 from axolotl_core.content import ToolResult
 from axolotl_core.errors import Overloaded, Refused, ToolError
 from axolotl_core.output import read_output
-from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
+from axolotl_core.policies.tool_rules import ResultStoreError
 from axolotl_core.protocol.result_keys import own_meta
 from axolotl_core.protocol.wire import encode
 
 if TYPE_CHECKING:
-    from axolotl_server.execution.outage_log import OutageLog
+    from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 
 ValueT = TypeVar("ValueT")
-OnStoreFailure: TypeAlias = Literal["open", "closed"]
 
 _log = logging.getLogger("axolotl")
 
@@ -36,23 +35,11 @@ _MAX_POLL_FACTOR: Final = 10
 class ResultClaim:
     """One attempt to do work once: claims the key, holds it while the work is done, and stores the result."""
 
-    def __init__(
-        self,
-        store: IResultStore,
-        key: str,
-        *,
-        on_store_failure: OnStoreFailure,
-        outages: "OutageLog",
-        timeout_seconds: float = 1.0,
-        poll_seconds: float = 0.05,
-    ) -> None:
-        self._store = store
+    def __init__(self, layer: "IdempotencyLayer", key: str) -> None:
+        self._layer = layer
+        self._store = layer.store
         self._key = key
         self._holder = secrets.token_hex(16)
-        self._on_store_failure: OnStoreFailure = on_store_failure
-        self._outages = outages
-        self._timeout_seconds = timeout_seconds
-        self._poll_seconds = poll_seconds
         self._held = False
         """Whether there may be a claim to release."""
         self._renewing: asyncio.Task[None] | None = None
@@ -63,7 +50,7 @@ class ResultClaim:
         It raises Overloaded if the store is unavailable and calls must not run without it, and CancelledError if all
         callers have given up: the client library of a store may swallow a cancellation.
         """
-        pause = self._poll_seconds
+        pause = self._layer.poll_seconds
         while True:
             found = await self._found()
             if given_up():
@@ -71,7 +58,7 @@ class ResultClaim:
             if found != "theirs":
                 return found
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _MAX_POLL_FACTOR * self._poll_seconds)
+            pause = min(2 * pause, _MAX_POLL_FACTOR * self._layer.poll_seconds)
 
     async def _found(self) -> bytes | Literal["theirs"] | None:
         """Look once; None if the key is ours, or if the store is unavailable and calls may run without it."""
@@ -79,10 +66,16 @@ class ResultClaim:
         try:
             found = await self._within_timeout(self._store.claim(self._key, self._holder))
         except ResultStoreError as error:
-            self._handle_outage(error)
+            self._layer.outages.failed(str(error))
+            if self._layer.on_store_failure == "closed":
+                refusal = Overloaded("It cannot be guaranteed right now that this runs once; try again", _RETRY_SECONDS)
+                refusal.meta = {**(refusal.meta or {}), **own_meta(reason="results_unavailable")}
+                raise refusal from error
+            self._held = False
             return None
         if found == "mine":
-            self._hold()
+            if self._store.renew_seconds is not None:
+                self._renewing = asyncio.create_task(self._renew(self._store.renew_seconds))
             return None
         self._held = False
         return found
@@ -109,18 +102,6 @@ class ResultClaim:
             with contextlib.suppress(ResultStoreError):  # the claim expires anyway
                 await self._within_timeout(self._store.release(self._key, self._holder))
 
-    def _handle_outage(self, error: ResultStoreError) -> None:
-        self._outages.failed(str(error))
-        if self._on_store_failure == "closed":
-            refusal = Overloaded("It cannot be guaranteed right now that this runs once; try again", _RETRY_SECONDS)
-            refusal.meta = {**(refusal.meta or {}), **own_meta(reason="results_unavailable")}
-            raise refusal
-        self._held = False
-
-    def _hold(self) -> None:
-        if self._store.renew_seconds is not None:
-            self._renewing = asyncio.create_task(self._renew(self._store.renew_seconds))
-
     async def _renew(self, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds)
@@ -132,7 +113,7 @@ class ResultClaim:
     async def _within_timeout(self, answer: Awaitable[ValueT]) -> ValueT:
         """Wait for the store for a limited time; every exception means that it is unavailable."""
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(self._layer.store_timeout_seconds):
                 return await answer
         except ResultStoreError:
             raise

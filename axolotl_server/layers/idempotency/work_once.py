@@ -268,16 +268,8 @@ class WorkOnce:
 
     def _begin(self, call_key: CallKey, call: Call) -> _Run:
         run = self._running[call_key.key] = _Run(call, call_key.other_arguments, self._layer)
-        layer = self._layer
-        claim = ResultClaim(
-            layer.store,
-            call_key.key,
-            on_store_failure=layer.on_store_failure,
-            outages=layer.outages,
-            timeout_seconds=layer.store_timeout_seconds,
-            poll_seconds=layer.poll_seconds,
-        )
-        run.call.task = task = asyncio.get_running_loop().create_task(self._work(run, claim))
+        working = self._work(run, ResultClaim(self._layer, call_key.key))
+        run.call.task = task = asyncio.get_running_loop().create_task(working)
         task.add_done_callback(partial(self._free, call_key.key, run))
         return run
 
@@ -286,9 +278,6 @@ class WorkOnce:
         run.end(_Outcome(error=asyncio.CancelledError(), is_shared=False))
         del self._running[key]
         run.freed.set_result(None)
-        if not task.cancelled() and task.exception() is not None:
-            details = {"message": "a run of an idempotent tool failed", "exception": task.exception()}
-            task.get_loop().call_exception_handler(details)
 
     async def _work(self, run: _Run, claim: ResultClaim) -> None:
         try:

@@ -82,6 +82,13 @@ async def drift(name: str, context: Context) -> str:
 
 
 @tool
+async def began(name: str) -> bool:
+    """Wait until the work with that name has begun."""
+    await _works.begun[name].wait()
+    return True
+
+
+@tool
 async def stopped(name: str) -> bool:
     """Wait until the work with that name was stopped."""
     await _works.stopped[name].wait()
@@ -155,6 +162,7 @@ WORKING_TOOLS: Final[tuple[AnyTool, ...]] = (
     chatter,
     stall,
     drift,
+    began,
     stopped,
     overrun,
     leave,
