@@ -34,6 +34,8 @@ from axolotl_server.host import ServerHost
 
 _MAX_LISTED: Final = 20
 _TEXT_ONLY: Final = {"additionalProperties": {"type": "string"}}
+_FORM: Final = "elicitation/create"
+_SAMPLE: Final = "sampling/createMessage"
 
 
 def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,10 +87,6 @@ def _types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
         for part in schema.get(keyword, ()):
             types |= _types(part, root)
     return types | {"string" for value in schema.get("enum", ()) if isinstance(value, str)}
-
-
-_FORM: Final = "elicitation/create"
-_SAMPLE: Final = "sampling/createMessage"
 
 
 class CommandAnswers:
