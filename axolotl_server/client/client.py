@@ -1,7 +1,7 @@
 """The client: the same for a server in this process, in a child process, and behind a URL."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from axolotl_core.features.completion import Completion
@@ -169,13 +169,11 @@ class Client:
         found = (await self.request("completion/complete", params))["completion"]
         return Completion(found["values"], found.get("total"), found.get("hasMore"))
 
-    @asynccontextmanager
-    async def listen(
+    def listen(
         self, *uris: str, lists: Collection[Listable] = ("tools", "prompts", "resources")
-    ) -> AsyncIterator[Listening]:
+    ) -> AbstractAsyncContextManager[Listening]:
         """Listen for changes of these resources and lists while the block runs; raises RemoteError."""
-        async with self._requests.listen(uris, lists) as listening:
-            yield listening
+        return self._requests.listen(uris, lists)
 
     async def request(
         self,

@@ -57,15 +57,14 @@ class Conversation:
         self.inbox = Inbox()
         self.request_id = request_id
         self._channel = channel
-        self._begun = False
-        self._ended = False
+        self._is_open = False
         self.result: Any = None
         self.takes_unclaimed = False
         """Whether it gets messages that belong to no request, such as log messages."""
 
     def begin(self, method: str, params: Mapping[str, Any]) -> None:
         """Send the request."""
-        self._begun = True
+        self._is_open = True
         request = {"jsonrpc": "2.0", "id": self.request_id, "method": method, "params": params}
         self._channel.begin(request, self.inbox)
 
@@ -74,13 +73,13 @@ class Conversation:
 
         Raises RemoteError if the answer is an error, and ConnectionError if the connection or the client was closed.
         """
-        message = None if self._ended else await self.inbox.take()
+        message = await self.inbox.take() if self._is_open else None
         if message is None or isinstance(message, Exception):
-            self._ended = True
+            self._is_open = False
             raise message or ConnectionError("The client was closed before the server answered")
         if "method" in message:
             return Received(message["method"], message.get("params") or {}, message.get("id"))
-        self._ended = True
+        self._is_open = False
         if "error" in message:
             error = message["error"]
             raise RemoteError(error["code"], error["message"], error.get("data"))
@@ -89,12 +88,12 @@ class Conversation:
 
     async def close(self) -> None:
         """Close the stream; an unanswered request is cancelled."""
-        await self._channel.end(self.request_id, cancel=self._begun and not self._ended)
+        await self._channel.end(self.request_id, cancel=self._is_open)
         self.inbox.put(None)
 
     def orphaned_task(self) -> str | None:
         """Stop receiving, and return the ID of the task that the request became, if any."""
-        self._ended = True
+        self._is_open = False
         results = [self.result, *(message.get("result") for message in self.inbox.rest())]
         return next((task for result in results if result and (task := task_id_in(result)) is not None), None)
 

@@ -61,43 +61,34 @@ class IHttpRequest(Protocol):
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop of the connection; to ask for the running one takes a system call before Python 3.12."""
-        ...
 
     @property
     def receive(self) -> Receive:
         """Receives the body, and the disconnection of the client, in the messages of ASGI."""
-        ...
 
     @property
     def send(self) -> Send:
         """Sends the response in the messages of ASGI."""
-        ...
 
     @property
     def disconnected(self) -> bool:
         """Whether the client is known to have left."""
-        ...
 
     @property
     def client(self) -> Sequence[Any] | None:
         """The address and port of the client; None if they are unknown."""
-        ...
 
     def write_reply(self, status: int, body: bytes) -> bool:
         """Write a whole JSON reply; return False if it has to be sent by ASGI messages."""
-        ...
 
     def watch(self, leave: Callable[[], object]) -> Callable[[], object]:
         """Call `leave` when the client disconnects; return a function that ends this."""
-        ...
 
     async def fail(self, error: Exception) -> None:
         """Answer after an unexpected error."""
-        ...
 
     def end(self) -> None:
         """Called when nothing more is done for the request."""
-        ...
 
 
 class AsgiRequest(NamedTuple):
@@ -269,11 +260,9 @@ class IAuthenticator(Protocol):
         `client` is the address of the connection, and `headers` are the other headers, in which proxies may report the
         address of the client. Refuse with 401 and a challenge, or with 503 if tokens cannot be verified now.
         """
-        ...
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Return a refusal with 403 and a challenge that names the missing scopes."""
-        ...
 
 
 class PrincipalGate(IAuthenticator):

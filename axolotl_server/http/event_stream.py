@@ -46,7 +46,6 @@ class IKeptAlive(Protocol):
 
     def keep_alive(self) -> None:
         """Give a sign of life."""
-        ...
 
 
 class KeepAlive:

@@ -53,17 +53,14 @@ class IRunning(Protocol):
 
     def stop(self, reason: CancelReason) -> None:
         """Stop it, unless it has ended."""
-        ...
 
     @property
     def principal(self) -> Principal:
         """Who sent it."""
-        ...
 
     @property
     def spec(self) -> "FeatureSpec | None":
         """The feature that it uses, None if it is not about one."""
-        ...
 
 
 class WaitingRequest:
@@ -112,11 +109,9 @@ class IOpenStream(Protocol):
     @property
     def connected(self) -> bool:
         """Whether the client is connected."""
-        ...
 
     def put(self, message: bytes) -> None:
         """Send a message."""
-        ...
 
 
 class Connection:
@@ -247,7 +242,6 @@ class IExchange(Protocol):
     @property
     def headers(self) -> Mapping[bytes, bytes] | None:
         """The HTTP headers; None on a transport that has none."""
-        ...
 
     @property
     def share(self) -> Share | None:
@@ -261,19 +255,15 @@ class IExchange(Protocol):
 
     def connection(self) -> Connection:
         """Return the connection that the message belongs to, or raise a ProtocolError if there is none."""
-        ...
 
     def open_connection(self) -> Connection:
         """Return the connection for a handshake."""
-        ...
 
     def notify(self, message: bytes) -> bool:
         """Send a message ahead of the reply, or return False if the client accepts none."""
-        ...
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:
         """Reply now, although `running`, which handles the message, has not ended; its own reply is dropped."""
-        ...
 
     def watch(self, stop: Stop | None) -> None:
         """Notice that a request takes long: keep its client waiting, if the transport has to.

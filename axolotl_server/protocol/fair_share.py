@@ -51,7 +51,6 @@ class IShared(Protocol):
     @property
     def share(self) -> Hashable | None:
         """Whom it counts for; None if it is not limited."""
-        ...
 
 
 def is_used_up(share: Hashable | None, limit: int | None, *counted: Collection[IShared]) -> bool:

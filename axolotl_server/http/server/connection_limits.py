@@ -80,7 +80,7 @@ class ConnectionState(ServerState):
         self.max_headers = MAX_HEADERS
         self._max_connections = max_connections
         self._max_per_address = app.max_connections_per_address
-        self._by_share: dict[Share, int] = {}
+        self._by_share: dict[Share | None, int] = {}
         self._handshakes: Counter[Share | None] = Counter()
         self._handshaking = 0
 
@@ -108,8 +108,7 @@ class ConnectionState(ServerState):
             self._by_share[share] = self._by_share.get(share, 0) + 1
         if len(self.connections) > self._max_connections:
             return _too_many("the server has too many connections")
-        limit = self._max_per_address
-        if share is None or self._by_share[share] <= limit:
+        if share is None or self._by_share[share] <= self._max_per_address:
             return None
         return _too_many("this address has too many connections")
 
@@ -122,8 +121,8 @@ class ConnectionState(ServerState):
         """Count a connection that is not encrypted yet; return False if there are too many even to refuse them."""
         if len(self.connections) + self._handshaking >= _with_refused(self._max_connections):
             return False
-        limit, of_share = self._max_per_address, self._handshakes[share]
-        if share is not None and self._by_share.get(share, 0) + of_share >= _with_refused(limit):
+        of_share = self._by_share.get(share, 0) + self._handshakes[share]
+        if share is not None and of_share >= _with_refused(self._max_per_address):
             return False
         self._handshakes[share] += 1
         self._handshaking += 1

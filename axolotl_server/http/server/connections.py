@@ -147,14 +147,12 @@ class HttpDrain:
     async def _close_idle(self) -> None:
         """Close each connection after a short idle time, so that a request that was already sent is not lost."""
         deadline = _now() + _HAND_OVER_SECONDS
-        quiet: dict[HttpProtocol, tuple[object, float]] = {}
+        quiet: dict[tuple[HttpProtocol, object], float] = {}
+        """Since when each connection has been idle after its latest request."""
         while idle := [one for one in tuple(self._server.connections) if one.is_idle]:
             for connection in idle:
-                request = connection.cycle
-                latest, since = quiet.setdefault(connection, (request, _now()))
-                if latest is not request:
-                    quiet[connection] = request, _now()
-                elif _now() >= min(since + _QUIET_SECONDS, deadline):
+                since = quiet.setdefault((connection, connection.cycle), _now())
+                if _now() >= min(since + _QUIET_SECONDS, deadline):
                     connection.shutdown()
             await asyncio.sleep(_STEP_SECONDS)
 

@@ -82,15 +82,12 @@ class IExecution(Protocol):
 
     async def execute_with_retry(self, make: Callable[[], Operation[ResultT]], *, atomic: bool = True) -> ResultT:
         """Execute an operation, again and again until the database can be reached; `make` makes it anew."""
-        ...
 
     async def run_started(self, started: StartedRun) -> bool:
         """Execute a run until it has ended; return False if only a worker of another version can do that."""
-        ...
 
     async def end_unreadable(self, task_id: str, error: UnreadableTask) -> TaskRecord | None:
         """End a task whose values were changed; leave one with another key to processes that have it."""
-        ...
 
 
 class ITaskWorker(Protocol):
@@ -98,11 +95,9 @@ class ITaskWorker(Protocol):
 
     async def work(self) -> None:
         """Take and execute tasks, as many as there is room for, until `stop`, and until all of them have ended."""
-        ...
 
     def stop(self) -> None:
         """Take no more tasks."""
-        ...
 
 
 class StoredRun:
