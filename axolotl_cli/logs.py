@@ -3,13 +3,13 @@
 import logging
 import sys
 from textwrap import indent
+from traceback import TracebackException
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from axolotl_cli.text import escape_controls, one_line
-
-if TYPE_CHECKING:
-    from axolotl_server.settings.server import LogSettings
+from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit, reduce_to_user_code
+from axolotl_server.settings.server import LogSettings
 
 _CHATTY = ("httpcore", "httpcore2", "httpx", "httpx2", "pgqueuer", "urllib3")
 """Libraries that log the URL of each request, which may contain arguments of calls and secrets, or each attempt."""
@@ -35,30 +35,24 @@ class LineFormatter(logging.Formatter):
 
 def reduced_traceback(error: BaseException) -> str:
     """Format a traceback with the frames of the user's code only."""
-    from traceback import TracebackException
-
-    from axolotl_server.observation.tracebacks import reduce_to_user_code
-
     report = TracebackException.from_exception(error)
     omitted = reduce_to_user_code(report)
     text = "".join(report.format()).rstrip()
     return f"{text}\n({omitted} frames of libraries are not shown; log level debug shows all)" if omitted else text
 
 
-def start_logging(level: str, settings: "LogSettings | None" = None, *, user_code_only: bool = False) -> None:
+def start_logging(level: str, settings: LogSettings | None = None, *, user_code_only: bool = False) -> None:
     """Log to stderr from now on, as text unless the settings say otherwise.
 
     Tracebacks may show user code only, unless the level is debug.
     """
-    from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit
-
     handler = LimitedTracebackHandler(sys.stderr, TracebackLimit())
     handler.setFormatter(LineFormatter(user_code_only=user_code_only and level != "debug"))
     logging.basicConfig(handlers=[handler], force=True)
     set_log_level(level, settings)
 
 
-def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
+def set_log_level(level: str, settings: LogSettings | None = None) -> None:
     """Set the lowest level that is logged, and the format if there are settings."""
     if settings is not None:
         _set_format(settings)
@@ -73,9 +67,7 @@ def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
         logging.getLogger(name).setLevel(levels[own.upper()])
 
 
-def _set_format(settings: "LogSettings") -> None:
-    from axolotl_server.observation.tracebacks import LimitedTracebackHandler
-
+def _set_format(settings: LogSettings) -> None:
     formatter: logging.Formatter = LineFormatter()
     if settings.format == "json":
         from axolotl_server.observation.json_log import JsonFormatter

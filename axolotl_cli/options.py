@@ -87,10 +87,7 @@ class FileOptions(NamedTuple):
     profile: Annotated[
         str | None,
         typer.Option(
-            "--profile",
-            metavar="NAME",
-            envvar="AXOLOTL_PROFILE",
-            help="Use this profile of the settings file.",
+            "--profile", metavar="NAME", envvar="AXOLOTL_PROFILE", help="Use this profile of the settings file."
         ),
     ] = None
 
@@ -126,9 +123,9 @@ class RemoteOptions(NamedTuple):
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options of each group in place of the parameter for the group."""
+    """Return a command with the options of each group, a named tuple, in place of the parameter for the group."""
     parameters = signature(command).parameters
-    groups = {one.name: one.annotation for one in parameters.values() if one.annotation in (FileOptions, RemoteOptions)}
+    groups = {one.name: one.annotation for one in parameters.values() if hasattr(one.annotation, "_fields")}
     if not groups:
         return command
 
@@ -145,7 +142,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature([*options.values()])  # type: ignore[attr-defined]
     run.__annotations__ = {name: option.annotation for name, option in options.items()}
     run.__doc__ = command.__doc__
-    return run
+    return with_groups(run)  # a group may have groups
 
 
 Answers = Annotated[

@@ -60,6 +60,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return made
 
 
+def facts_grid(facts: Mapping[str, RenderableType]) -> Table:
+    """Make a table of names and values."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    for name, value in facts.items():
+        grid.add_row(name, value)
+    return grid
+
+
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text of a server: unchanged, but without control sequences if a terminal would obey them."""
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
@@ -97,14 +106,14 @@ def print_messages(result: Mapping[str, Any]) -> None:
 
 def print_contents(result: Mapping[str, Any]) -> None:
     """Print the contents of a resource unchanged; on a terminal, end text with a line break and omit binary data."""
-    contents = result["contents"]
-    for following, content in zip(reversed(range(len(contents))), contents, strict=True):
+    contents, is_terminal = result["contents"], sys.stdout.isatty()
+    for content in contents:
         if "text" in content:
-            text = escape_controls(str(content["text"])) if sys.stdout.isatty() else str(content["text"])
-            typer.echo(text, nl=not text.endswith("\n") and (following > 0 or sys.stdout.isatty()))
+            text = escape_controls(str(content["text"])) if is_terminal else str(content["text"])
+            typer.echo(text, nl=not text.endswith("\n") and (is_terminal or content is not contents[-1]))
             continue
         data = b64decode(content["blob"])
-        if sys.stdout.isatty():
+        if is_terminal:
             kind = one_line(str(content.get("mimeType", "bytes")))
             typer.echo(f"[{kind}, {len(data)} bytes: redirect the output to save them]")
         else:

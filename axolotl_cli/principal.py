@@ -1,21 +1,17 @@
 """The principal that a command acts as."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
+from pydantic import ValidationError
 
-if TYPE_CHECKING:
-    from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.settings.policies import PrincipalSettings
 
 
-def read_principal(text: str) -> "Principal":
+def read_principal(text: str) -> Principal:
     """Read a principal from the command line."""
-    from pydantic import ValidationError
-
-    from axolotl_core.protocol.identity import Principal
-    from axolotl_server.settings.policies import PrincipalSettings
-
     fields: dict[str, Any] = {"subject": text}
     if text.lstrip().startswith("{"):
         try:

@@ -7,15 +7,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import typer
 
 from axolotl_cli.calling.dialogue import Dialogue
 from axolotl_cli.calling.running_server import use_server
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import FileOptions, RemoteOptions
+from axolotl_cli.options import Answers, AsJson, FileOptions, RemoteOptions, ToolSets
 from axolotl_cli.output import print_json
+from axolotl_cli.principal import ActingPrincipal
 from axolotl_cli.runtime import with_host
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import one_line, report
@@ -155,7 +156,15 @@ def _how_to_answer(question: Question) -> str:
     return f"answer for example with --answer {option}, or with --answer {question.key}=decline"
 
 
-Show: TypeAlias = Callable[[Mapping[str, Any]], object]
+class RequestOptions(NamedTuple):
+    """The options of a request."""
+
+    server: RemoteOptions
+    principal: ActingPrincipal
+    toolset: ToolSets
+    files: FileOptions
+    answer: Answers
+    as_json: AsJson
 
 
 @dataclass(slots=True)
@@ -167,38 +176,40 @@ class Sender:
     """
 
     context: typer.Context
-    remote: RemoteOptions
-    toolsets: Sequence[str] | None
-    files: FileOptions
-    principal: Principal | None
+    options: RequestOptions
     target: str = ""
     progress: CallProgress = field(default_factory=CallProgress)
 
     def split(self, missing: str, *words: str | None) -> list[str]:
         """Take the target from the words of the command line and return the others; with a URL, there is no target."""
-        self.remote.check(self.principal)
+        self.options.server.check(self.options.principal)
         given = [word for word in words if word is not None]
-        if self.remote.url is None or given[:1] == ["-"]:
+        is_remote = self.options.server.url is not None
+        if not is_remote or given[:1] == ["-"]:
             if not given:
                 self.context.fail("Missing argument 'TARGET'.")
             self.target, *given = given
         if not given:
             hint = ""
-            if self.remote.url is None and _is_not_target(self.target):
+            if not is_remote and _is_not_target(self.target):
                 command = f"axolotl {self.context.info_name} - {self.target}"
                 hint = f" {self.target!r} was read as TARGET: for the target in the settings file, write {command}"
             self.context.fail(f"Missing argument '{missing}'.{hint}")
         return given
 
     def send(
-        self, method: str, params: dict[str, Any], answers: Sequence[str], show: Show | None, words: Sequence[str] = ()
+        self,
+        method: str,
+        params: dict[str, Any],
+        show: Callable[[Mapping[str, Any]], object],
+        words: Sequence[str] = (),
     ) -> Mapping[str, Any]:
-        """Send a request and show its result, as JSON without `show`; show progress and log messages meanwhile.
+        """Send a request and show its result, or print it as JSON; show progress and log messages meanwhile.
 
         The words are arguments of a tool, whose schema tells what they mean. If the server refuses the request, print
         its error and exit.
         """
-        answering = CommandAnswers(answers, self.progress)
+        answering = CommandAnswers(self.options.answer or (), self.progress)
         try:
             result = self._run(method, params, words, answering)
         except (TaskCancelled, UnansweredQuestion) as error:
@@ -206,7 +217,7 @@ class Sender:
         except RemoteError as error:
             if error.message.startswith("Method not found"):  # the code alone may also mean an unknown tool
                 error.add_note(f"The server has no {method.partition('/')[0]}. axolotl list shows what it has")
-            if show is None:
+            if self.options.as_json:
                 print_json({"error": {"code": error.code, "message": error.message, "data": error.data}})
             else:
                 report(f"{error.message} ({error.code})")
@@ -217,13 +228,13 @@ class Sender:
             self.progress.stop()
         for key in answering.unused:
             typer.secho(f"The question {key!r} was not asked; its answer was not used", fg="yellow", err=True)
-        (show or print_json)(result)
+        (print_json if self.options.as_json else show)(result)
         return result
 
     def _run(
         self, method: str, params: dict[str, Any], words: Sequence[str], answering: CommandAnswers
     ) -> Mapping[str, Any]:
-        if self.remote.url is not None:
+        if self.options.server.url is not None:
 
             async def ask(client: Client) -> Mapping[str, Any]:
                 if words:
@@ -231,13 +242,13 @@ class Sender:
                     params["arguments"] = read_arguments(words, listed.get(params["name"], {}))
                 return await self._converse(client, method, params)
 
-            return use_server(self.remote, ask, answering)
+            return use_server(self.options.server, ask, answering)
 
         async def work(host: ServerHost) -> Mapping[str, Any]:
             if words:
                 binding = host.assembly.tools.find(params["name"])
                 params["arguments"] = read_arguments(words, {} if binding is None else binding.spec.input_schema)
-            caller = self.principal or host.settings.stdio.caller
+            caller = self.options.principal or host.settings.stdio.caller
             client = InProcessClient(host.handler, caller, answer=answering)
             try:
                 return await self._converse(client, method, params)
@@ -249,7 +260,7 @@ class Sender:
             finally:
                 await client.close()
 
-        chosen = resolve_target(self.target, self.toolsets, files=self.files)
+        chosen = resolve_target(self.target, self.options.toolset, files=self.options.files)
         if chosen.file.target is not None and _is_not_target(self.target):
             raise ConfigurationError(
                 f"{self.target!r} is not a target: write - before it for the target in the settings file, as in "

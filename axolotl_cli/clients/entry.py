@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -56,17 +55,6 @@ _ON_COMMAND_LINE: Final = {*VARIABLES} - {"AXOLOTL_LOCKED"}
 """Variables whose values become part of the command line."""
 
 
-class Launcher(Enum):
-    """How a client starts a server."""
-
-    PYTHON = "python"
-    """With this interpreter, and the environment of its packages."""
-    UV = "uv"
-    """With `uv run` in the directory of the project."""
-    UV_PROJECT = "uv-project"
-    """With `uv run` where the client runs, for a file that several people share."""
-
-
 @dataclass(frozen=True, slots=True)
 class ClientEntry:
     """One server in a client's configuration file."""
@@ -84,28 +72,20 @@ class ClientEntry:
         return {**inputs, self.section: {self.name: dict(self.server)}}
 
 
-def over_stdio(
-    client: KnownClient,
-    name: str,
-    arguments: Sequence[str],
-    variables: Sequence[str] = (),
-    *,
-    with_secrets: bool = False,
-    launcher: Launcher = Launcher.PYTHON,
-) -> ClientEntry:
+def over_stdio(client: KnownClient, name: str, arguments: Sequence[str], request: "EntryRequest") -> ClientEntry:
     """Describe a server that the client starts with these arguments of `axolotl`.
 
     The entry has the absolute path of this interpreter, so that neither the client's working directory nor its PATH
     matters. With -P, nothing is imported from that directory, which others may be able to write to. With uv, the entry
-    has no path of an environment, which may be created again elsewhere.
+    has no path of an environment, which may be created again elsewhere, and no path at all in a file that is shared.
     """
     environment: dict[str, str] = {}
     inputs: list[dict[str, Any]] = []
-    for text in variables:
+    for text in request.variables:
         variable, separator, value = text.partition("=")
         if _VARIABLE.fullmatch(variable) is None:
             raise ConfigurationError("--env needs NAME=VALUE, or NAME for a value that is not written to the file")
-        if separator and looks_secret(variable, value) and not with_secrets:
+        if separator and looks_secret(variable, value) and not request.with_secrets:
             way = "asks for it" if client.asks else "takes it from its environment"
             remedy = f"use --env {variable} without a value, so that {client.title} {way}"
             option = "--with-secrets to write it"
@@ -117,15 +97,12 @@ def over_stdio(
             inputs += asked
         environment[variable] = value
     directory = str(Path.cwd())
-    program = {
-        Launcher.PYTHON: {
-            "command": os.path.abspath(sys.executable),
-            "args": ["-P", "-m", "axolotl_cli", "--directory", directory, *arguments],
-        },
-        Launcher.UV: {"command": "uv", "args": ["run", "--directory", directory, "axolotl", *arguments]},
-        Launcher.UV_PROJECT: {"command": "uv", "args": ["run", "axolotl", *arguments]},
-    }[launcher]
-    return ClientEntry(client.section, name, client.entry("stdio", {**program, "env": environment}), inputs)
+    if request.with_uv:
+        command, start = "uv", ["run", *(() if request.is_shared else ("--directory", directory)), "axolotl"]
+    else:
+        command, start = os.path.abspath(sys.executable), ["-P", "-m", "axolotl_cli", "--directory", directory]
+    server = client.entry("stdio", {"command": command, "args": [*start, *arguments], "env": environment})
+    return ClientEntry(client.section, name, server, inputs)
 
 
 def over_http(client: KnownClient, name: str, url: str, token_variable: str | None = None) -> ClientEntry:
@@ -170,7 +147,9 @@ class EntryRequest:
     token_variable: str | None
     variables: Sequence[str]
     with_secrets: bool
-    launcher: Launcher
+    with_uv: bool
+    is_shared: bool
+    """Whether several people share the file, so that the directory is the one where the client runs."""
 
     @property
     def is_http(self) -> bool:
@@ -194,14 +173,7 @@ def entry_for(client: KnownClient, request: EntryRequest) -> ClientEntry:
     own_name = re.sub(r"[^A-Za-z0-9_-]+", "-", settings.server.name).strip("-")[:64]
     name = (own_name or "axolotl") if request.name is None else _checked(request.name)
     if not request.is_http:
-        return over_stdio(
-            client,
-            name,
-            _arguments(target),
-            request.variables,
-            with_secrets=request.with_secrets,
-            launcher=request.launcher,
-        )
+        return over_stdio(client, name, _arguments(target), request)
     http = settings.http
     if request.url is None and http.port == 0:
         raise ConfigurationError("http.port is 0, so the port is not known: use --url")

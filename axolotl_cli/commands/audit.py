@@ -48,8 +48,7 @@ def verify(
         typer.Option(metavar="FILE", help="A file with the key of the log. Defaults to the setting audit.key."),
     ] = None,
     expect: Annotated[
-        str | None,
-        typer.Option(metavar="SEQ:HASH", help="A record that must exist, as an earlier run printed it."),
+        str | None, typer.Option(metavar="SEQ:HASH", help="A record that must exist, as an earlier run printed it.")
     ] = None,
     *,
     files: FileOptions,

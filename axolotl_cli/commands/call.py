@@ -4,11 +4,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from axolotl_cli.calling.request import Sender, as_text, read_texts
+from axolotl_cli.calling.request import RequestOptions, Sender, as_text, read_texts
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import Answers, AsJson, FileOptions, FirstTarget, RemoteOptions, ToolSets
+from axolotl_cli.options import FirstTarget
 from axolotl_cli.output import print_contents, print_messages, print_result
-from axolotl_cli.principal import ActingPrincipal
 
 Arguments: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
@@ -21,21 +20,16 @@ def call(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The name of the tool.")] = None,
     arguments: Arguments = None,
     *,
-    server: RemoteOptions,
-    principal: ActingPrincipal = None,
-    toolset: ToolSets = None,
-    files: FileOptions,
-    answer: Answers = None,
-    as_json: AsJson = False,
+    options: RequestOptions,
 ) -> None:
     """Call a tool and print its result.
 
     The exit code is 1 if the tool fails, 3 if the server refuses the request.
     """
-    sender = Sender(context, server, toolset, files, principal)
+    sender = Sender(context, options)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
     params = {"name": as_text(name), "arguments": {}}
-    result = sender.send("tools/call", params, answer or [], None if as_json else print_result, words)
+    result = sender.send("tools/call", params, print_result, words)
     raise typer.Exit(ExitCode.TOOL_FAILED if result.get("isError") else ExitCode.DONE)
 
 
@@ -45,21 +39,16 @@ def prompt(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The name of the prompt.")] = None,
     arguments: Arguments = None,
     *,
-    server: RemoteOptions,
-    principal: ActingPrincipal = None,
-    toolset: ToolSets = None,
-    files: FileOptions,
-    answer: Answers = None,
-    as_json: AsJson = False,
+    options: RequestOptions,
 ) -> None:
     """Render a prompt and print its messages.
 
     The exit code is 3 if the server refuses the request or the prompt fails.
     """
-    sender = Sender(context, server, toolset, files, principal)
+    sender = Sender(context, options)
     name, *words = sender.split("NAME", target, name, *(arguments or []))
     params = {"name": as_text(name), "arguments": read_texts(words)}
-    sender.send("prompts/get", params, answer or [], None if as_json else print_messages)
+    sender.send("prompts/get", params, print_messages)
 
 
 def read(
@@ -69,17 +58,12 @@ def read(
         str | None, typer.Argument(metavar="URI", help="The URI of a resource, or one that matches a template.")
     ] = None,
     *,
-    server: RemoteOptions,
-    principal: ActingPrincipal = None,
-    toolset: ToolSets = None,
-    files: FileOptions,
-    answer: Answers = None,
-    as_json: AsJson = False,
+    options: RequestOptions,
 ) -> None:
     """Read a resource and print its content.
 
     The exit code is 3 if there is no such resource or reading it fails.
     """
-    sender = Sender(context, server, toolset, files, principal)
+    sender = Sender(context, options)
     [uri] = sender.split("URI", target, uri)
-    sender.send("resources/read", {"uri": as_text(uri)}, answer or [], None if as_json else print_contents)
+    sender.send("resources/read", {"uri": as_text(uri)}, print_contents)

@@ -9,7 +9,7 @@ import typer
 
 from axolotl_cli.clients.client import CLIENTS, ConfigPaths
 from axolotl_cli.clients.config_file import ClientFile, InvalidConfigFile
-from axolotl_cli.clients.entry import ClientEntry, EntryRequest, Launcher, entry_for, missing_variables
+from axolotl_cli.clients.entry import ClientEntry, EntryRequest, entry_for, missing_variables
 from axolotl_cli.clients.registry_manifest import server_manifest
 from axolotl_cli.options import ClientName, FileOptions, Scope, Target, ToolSets, Transport
 from axolotl_cli.output import print_json
@@ -119,12 +119,13 @@ def install(
         print_json(server_manifest(settings, name, package or [], env or [], url))
         return
     path = _path(client, scope, config, write)
-    with_uv = Launcher.UV_PROJECT if scope is Scope.PROJECT else Launcher.UV
-    launcher = with_uv if uv else Launcher.PYTHON
-    request = EntryRequest(target, toolset, files, name, transport, url, token_env, env or (), with_secrets, launcher)
+    is_shared = scope is Scope.PROJECT
+    request = EntryRequest(
+        target, toolset, files, name, transport, url, token_env, env or (), with_secrets, uv, is_shared
+    )
     entry = entry_for(CLIENTS[client], request)
     if write and path is not None:
-        inside = Path.cwd() if scope is Scope.PROJECT and config is None else None
+        inside = Path.cwd() if is_shared and config is None else None
         _write(ClientFile.read(path, inside), client, path, entry, force=force)
     else:
         _print(client, scope, path, entry)

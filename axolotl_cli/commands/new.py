@@ -13,16 +13,14 @@ from axolotl_core.errors import ConfigurationError
 
 def new(
     name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="The name of the project and of its package: shop, or acme-shop."),
+        str, typer.Argument(metavar="NAME", help="The name of the project and of its package: shop, or acme-shop.")
     ],
     *,
     minimal: Annotated[
         bool, typer.Option("--minimal", help="Write only a package with one tool, its settings and one test.")
     ] = False,
     directory: Annotated[
-        Path | None,
-        typer.Option("--directory", metavar="DIR", help="Write to this directory instead of ./NAME."),
+        Path | None, typer.Option("--directory", metavar="DIR", help="Write to this directory instead of ./NAME.")
     ] = None,
 ) -> None:
     """Create a project: tools, settings with profiles and access rules, tests, a Dockerfile and a CI file.

@@ -48,8 +48,7 @@ def start() -> None:
 @policy.command("explain")
 def explain(
     name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="The name of a tool, prompt or resource, or the URI of a resource."),
+        str, typer.Argument(metavar="NAME", help="The name of a tool, prompt or resource, or the URI of a resource.")
     ],
     *,
     principal: ActingPrincipal,

@@ -18,7 +18,6 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_core.resources.skills import SKILL_PAGE
 from axolotl_server.urls import is_loopback
 
-_WATCHED_NAMES: Final = frozenset({".env"})
 _WATCHED_SUFFIXES: Final = (".py", ".toml", ".env")
 _IGNORED: Final = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", "build", "dist"}
@@ -89,7 +88,7 @@ def is_relevant(path: str, directories: Sequence[Path]) -> bool:
     around = [folder for folder in file.parents if any(folder.is_relative_to(one) for one in directories)]
     has_skill = file.name == SKILL_PAGE or any((folder / SKILL_PAGE).exists() for folder in around)
     is_of_skill = has_skill and not file.name.startswith(".")
-    if not (file.name in _WATCHED_NAMES or file.name.endswith(_WATCHED_SUFFIXES) or is_of_skill):
+    if not (file.name.endswith(_WATCHED_SUFFIXES) or is_of_skill):
         return False
     inside = next((file.relative_to(one) for one in directories if file.is_relative_to(one)), file)
     return _IGNORED.isdisjoint(inside.parts[:-1]) and not any(part.endswith("_cache") for part in inside.parts[:-1])

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
@@ -16,9 +16,6 @@ from axolotl_server.hosting.roles import Roles
 from axolotl_server.settings.environment import unknown_variables
 from axolotl_server.settings.origins import Keys, dotted
 from axolotl_server.settings.server import ServerSettings
-
-if TYPE_CHECKING:
-    from axolotl_server.features.catalogue import Catalogue
 
 _MAX_LISTED: Final = 10
 _MAX_CHANGES: Final = 20
@@ -84,8 +81,7 @@ def settings_without_effect(host: ServerHost) -> Iterator[tuple[str | None, str]
 
 def specs_of(host: ServerHost) -> list[FeatureSpec]:
     """List what the policies of a server are about: its features, and the methods of its extensions."""
-    catalogues: list[Catalogue[Any, Any]] = [*host.assembly.catalogues]
-    specs = [binding.spec for catalogue in catalogues for binding in catalogue.bindings()]
+    specs = [binding.spec for catalogue in host.assembly.catalogues for binding in catalogue.bindings()]
     return [*specs, *host.assembly.extension_methods.specs]
 
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from axolotl_cli.output import plain, show
+from axolotl_cli.output import facts_grid, plain, show
 from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
@@ -250,8 +250,4 @@ def _schema(schema: Mapping[str, Any]) -> RenderableType:
 
 
 def _facts(facts: Mapping[str, RenderableType]) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    for name, value in facts.items():
-        grid.add_row(name, value)
-    return Padding(grid, (0, 0, 0, 2), expand=False)
+    return Padding(facts_grid(facts), (0, 0, 0, 2), expand=False)

@@ -4,23 +4,20 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from axolotl_cli.options import VARIABLES
-from axolotl_cli.output import show
+from axolotl_cli.output import facts_grid, show, table
+from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import number, one_line
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.calls import ToolOverrides
 from axolotl_server.settings.effective import EffectiveValue, effective_values, masked
+from axolotl_server.settings.environment import unknown_variables
 from axolotl_server.settings.origins import DEFAULT, TOOL
 from axolotl_server.settings.server import COMMON
-
-if TYPE_CHECKING:
-    from axolotl_cli.target import ChosenTarget
 
 
 async def values_of(host: ServerHost) -> list[EffectiveValue]:
@@ -44,25 +41,19 @@ def setting_as_dict(value: EffectiveValue) -> dict[str, Any]:
 
 def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], total: int, *, with_origin: bool) -> None:
     """Print settings as a table, section by section."""
-    head = Table.grid(padding=(0, 2))
-    head.add_column(style="dim", no_wrap=True)
-    for name, fact in facts.items():
-        head.add_row(name, Text(one_line(fact)))
+    head = facts_grid({name: Text(one_line(fact)) for name, fact in facts.items()})
     columns = ("Setting", "Value", "Origin") if with_origin else ("Setting", "Value")
-    table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    table.columns[0].no_wrap = True
-    for column in table.columns[1:]:
-        column.overflow = "fold"
+    listed = table(columns, ())
     for _, section in groupby(values, key=lambda value: value.keys[0]):
         for value in section:
             style = "dim" if value.origin == DEFAULT else ""
             origin = value.origin.place or str(value.origin)
             cells = [_name(value), Text(_text(value.value), style), Text(one_line(origin), style)]
-            table.add_row(*cells[: len(columns)])
-        table.add_section()
+            listed.add_row(*cells[: len(columns)])
+        listed.add_section()
     changed = sum(value.origin != DEFAULT for value in values)
     summary = f"{number(total, 'setting')}, {changed} of them set"
-    show(head, "", *([table] if values else []), "", summary)
+    show(head, "", *([listed] if values else []), "", summary)
 
 
 def _name(value: EffectiveValue) -> Text:
@@ -75,10 +66,8 @@ def _text(value: Any) -> str:
     return "–" if value is None else one_line(json.dumps(value, ensure_ascii=False))
 
 
-def unknown_variables_of(target: "ChosenTarget") -> list[str]:
+def unknown_variables_of(target: ChosenTarget) -> list[str]:
     """Describe variables that begin with `AXOLOTL_` but set nothing, in the environment and in the `.env` file."""
-    from axolotl_server.settings.environment import unknown_variables
-
     file = target.file.env_file
     unknown = list(unknown_variables(os.environ, VARIABLES))
     if file is not None:

@@ -1,7 +1,5 @@
 """The cost of tools for a model: bytes and tokens of what it sees, per tool, tool set and server."""
 
-from collections.abc import Iterable
-
 import msgspec
 import typer
 
@@ -58,14 +56,13 @@ async def make_report(host: ServerHost, principal: Principal | None, max_tokens:
         costs.append(Cost(spec.name, spec.toolset, 1, seen, tokens, output, output_tokens))
     costs.sort(key=lambda cost: (-cost.bytes, cost.name))
     sets = dict.fromkeys(cost.toolset for cost in costs)
-    toolsets = [_total(name, (cost for cost in costs if cost.toolset == name)) for name in sets]
+    toolsets = [_total(name, [cost for cost in costs if cost.toolset == name]) for name in sets]
     return BudgetReport(max_tokens, _total(None, costs), sorted(toolsets, key=lambda cost: -cost.bytes), costs)
 
 
-def _total(toolset: str | None, costs: Iterable[Cost]) -> Cost:
-    listed = list(costs)
+def _total(toolset: str | None, costs: list[Cost]) -> Cost:
     fields = ("tools", "bytes", "tokens", "output_bytes", "output_tokens")
-    return Cost(toolset or "", toolset, *(sum(getattr(cost, field) for cost in listed) for field in fields))
+    return Cost(toolset or "", toolset, *(sum(getattr(cost, field) for cost in costs) for field in fields))
 
 
 def print_report(report: BudgetReport) -> None:
