@@ -193,7 +193,7 @@ _read: Final = msgspec.msgpack.Decoder(_Structured | _Whole).decode
 def output_writer(output_model: Any, adapter: Callable[[], TypeAdapter[Any]]) -> WriteOutput:
     """Compile the function that writes the outputs of a tool."""
     if not is_structured(output_model):
-        return lambda output: _write(_whole(_result_of(output)))
+        return lambda output: _write(_whole(result_of(output)))
     declared, found = output_model, adapter()
     check, to_json = found.validator.validate_python, json_writer(found)
 
@@ -236,7 +236,7 @@ def _whole(result: ToolResult) -> _Whole:
     return _Whole(encode(list(result.content)), structured, result.is_error, meta)
 
 
-def _result_of(output: Any) -> ToolResult:
+def result_of(output: Any) -> ToolResult:
     """Return the whole result of an output that has no schema, as it is sent."""
     if isinstance(output, ToolResult):
         return output

@@ -34,7 +34,9 @@ def params_for(question: Question, revision: Revision, elicitation_id: str) -> d
     if not revision.elicitation:
         raise _unsupported("its user cannot be asked", question, revision)
     if params["mode"] == "url":
-        return _url(params, question, revision, elicitation_id)
+        if not revision.url_elicitation:
+            raise _unsupported("its user cannot be asked to open a URL", question, revision)
+        return {**params, "elicitationId": elicitation_id} if revision.elicitation_ids else params
     return params if revision.rich_forms else _plain_form(params, question, revision)
 
 
@@ -57,12 +59,6 @@ def _parts(given: Mapping[str, Any], name: str, revision: Revision) -> set[str]:
         return {"context"}
     parts = {part for part, value in given.items() if isinstance(value, Mapping)}
     return parts | {"form"} if name == "elicitation" and "url" not in parts else parts
-
-
-def _url(params: dict[str, Any], question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
-    if not revision.url_elicitation:
-        raise _unsupported("its user cannot be asked to open a URL", question, revision)
-    return {**params, "elicitationId": elicitation_id} if revision.elicitation_ids else params
 
 
 def _plain_form(params: dict[str, Any], question: Question, revision: Revision) -> dict[str, Any]:

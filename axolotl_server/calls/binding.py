@@ -1,20 +1,19 @@
 """Features compiled for calls: effective limits, folded layers, encoder."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
-from pydantic import BaseModel
 
-from axolotl_core.content import BLOCKS, ContentBlock, TextContent, ToolResult, is_structured
+from axolotl_core.content import ContentBlock, TextContent, ToolResult, is_structured
 from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.features.attributes import place_of
 from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import Call, Invoke, Layer, fold
-from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size
+from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size, result_of
 from axolotl_core.protocol.wire import encode, json_text, json_writer
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import explain_type_error
@@ -66,17 +65,12 @@ def encode_output(output: Any, request: Request) -> bytes:
     era = request.era
     if isinstance(output, str):
         return b"".join((_TEXT, encode(output), b"}]", era.tool_tail))
-    if output is None:
-        return b'{"content":[]%b' % era.tool_tail
-    if isinstance(output, ToolResult):
-        return _encode_result(output, request)
-    if isinstance(output, BLOCKS):
-        return _encode_result(ToolResult((output,)), request)
-    if isinstance(output, Sequence) and all(isinstance(item, BLOCKS) for item in output):
-        return _encode_result(ToolResult(output), request)
-    body = json_text(output)
-    structured = output if isinstance(output, Mapping | BaseModel) else UNSET
-    return _encode_result(ToolResult((TextContent(body.decode()),), structured), request, body=body)
+    result = result_of(output)
+    if result.structured is not output:
+        return _encode_result(result, request)
+    (text,) = result.content  # which is what the output is as JSON
+    assert isinstance(text, TextContent)
+    return _encode_result(result, request, body=text.text.encode())
 
 
 def encode_error(message: str, meta: Mapping[str, Any] | None, request: Request) -> bytes:
@@ -155,13 +149,7 @@ class Layers(NamedTuple):
 class Binder:
     """Compiles features."""
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        layers: Layers,
-        runners: Runners,
-        toolsets: Mapping[int, str],
-    ) -> None:
+    def __init__(self, settings: ServerSettings, layers: Layers, runners: Runners, toolsets: Mapping[int, str]) -> None:
         self._layers = layers
         self._settings = settings
         self._runners = runners

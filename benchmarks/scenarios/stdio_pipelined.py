@@ -39,7 +39,7 @@ SCENARIO = Scenario(
             "rate",
             NAME,
             "replies/s",
-            {"axolotl": Comparison("mcp", at_least=40), "fastmcp": Comparison("mcp")},
+            {"axolotl": Comparison("mcp", at_least=50), "fastmcp": Comparison("mcp")},
         ),
         Metric(
             "cpu",

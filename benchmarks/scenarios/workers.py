@@ -62,7 +62,7 @@ SCENARIO = Scenario(
     group="workers",
     summary="calls per second of a tool that computes for 5 ms, with one worker and with two",
     metrics=(
-        Metric("rate", NAME, "calls/s", {_TWO: Comparison(_ONE, at_least=1.8)}),
+        Metric("rate", NAME, "calls/s", {_TWO: Comparison(_ONE, at_least=1.6)}),
         Metric("cpu", f"{NAME}, CPU", "µs CPU/call", {_TWO: Comparison(_ONE)}),
         Metric("client", f"{NAME}, CPU of the client", "% of a core"),
     ),

@@ -108,7 +108,7 @@ class Journal(IObserver):
         entry = self._requests.pop(request)
         if request.head.method == "initialize":
             with suppress(InvalidParams):  # the request itself introduces the client
-                entry.record.client = _named(read_params(request.data, InitializeParams).client_info)
+                entry.record.client = named(read_params(request.data, InitializeParams).client_info)
         self._end(entry, _ending_of(entry, request, result, error), None if result is None else len(result))
 
     def call_begun(self, call: Call) -> None:
@@ -139,7 +139,7 @@ class Journal(IObserver):
             revision=request.era.revision.name,
             subject=_short(principal.subject),
             tenant=None if principal.tenant is None else _short(principal.tenant),
-            client=_named(request.client),
+            client=named(request.client),
         )
         return _Entry(record, time.perf_counter())
 
@@ -164,7 +164,8 @@ class Journal(IObserver):
             listener(record)
 
 
-def _named(client: Implementation | None) -> str | None:
+def named(client: Implementation | None) -> str | None:
+    """Return the name and version that a client gives."""
     return None if client is None else _short(f"{client.name} {client.version}")
 
 

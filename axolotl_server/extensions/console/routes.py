@@ -20,7 +20,7 @@ from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import type_of_layer
 from axolotl_core.policies.quota import QuotaRule
-from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
@@ -30,6 +30,7 @@ from axolotl_server.access.quotas import quota_rules
 from axolotl_server.calls.binding import Binding
 from axolotl_server.extension import PanelAction
 from axolotl_server.extensions.console.console import CONSOLE_PATH, Console, Feed
+from axolotl_server.extensions.console.journal import named
 from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import import_path
 from axolotl_server.http.asgi import (
@@ -111,17 +112,13 @@ def _sessions(sessions: Iterable[Session]) -> Iterator[dict[str, Any]]:
     for session in heapq.nlargest(_MAX_SESSIONS, sessions, key=lambda one: one.last_used):
         yield {
             "id": sha256(session.id).hexdigest()[:8],
-            "client": _named(session.client),
+            "client": named(session.client),
             "revision": None if session.era is None else session.era.revision.name,
             "subject": session.principal.subject,
             "last_used": round(started + session.last_used),
             "running": len(session.calls),
             "in_use": session.in_use,
         }
-
-
-def _named(client: Implementation | None) -> str | None:
-    return None if client is None else f"{client.name} {client.version}"[:120]
 
 
 @cache

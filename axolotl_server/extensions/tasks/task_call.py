@@ -10,6 +10,7 @@ from axolotl_core.errors import InternalError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import encode
 from axolotl_core.task_engine import UnknownCall
+from axolotl_server.calls.sealing import RoundState
 from axolotl_server.protocol.connection import Connection
 from axolotl_server.protocol.fair_share import Share
 from axolotl_server.protocol.request import Request
@@ -70,6 +71,8 @@ class TaskCall(msgspec.Struct, frozen=True):
         headers = exchange.headers
         if headers is not None:
             headers = {name: bytes(headers[name]) for name in _TRACE_HEADERS if name in headers}
+        state = RoundState() if request.rounds is None else request.rounds.state({})
+        answers = {key: TaskAnswer(answer.digest, answer.response).encode() for key, answer in state.answers.items()}
         return cls(
             design,
             request.data,
@@ -81,7 +84,9 @@ class TaskCall(msgspec.Struct, frozen=True):
             None if known is None else known.client_data,
             b"{}" if known is None else known.capability_data,
             None if known is None else known.log_level,
-            *_progress_of(request),
+            answers,
+            dict(state.steps),
+            state.call_key,
             submitter,
             reference,
         )
@@ -102,15 +107,6 @@ def decode_call(data: bytes) -> TaskCall:
     if data[:1] != _VERSION:
         raise UnknownCall("the call has another version")
     return _decode(data[1:])
-
-
-def _progress_of(request: Request) -> tuple[dict[str, bytes], dict[str, bytes], str]:
-    """Return the answers and steps of a call that was detached from its request."""
-    if request.rounds is None:
-        return {}, {}, ""
-    state = request.rounds.state({})
-    answers = {key: TaskAnswer(answer.digest, answer.response).encode() for key, answer in state.answers.items()}
-    return answers, dict(state.steps), state.call_key
 
 
 def owner_of(design: Design, principal: Principal, connection: Connection | None) -> bytes:

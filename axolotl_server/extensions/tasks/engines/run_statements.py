@@ -127,10 +127,7 @@ class RunStatements(TaskStatements, ABC):
 
     def begin(self, task_id: str) -> Operation[StartedRun | None]:
         """Begin the next run of a task that a worker has taken; None if there is nothing to run."""
-        rows = yield Execute(
-            f"select {COLUMNS}, call from {self.tasks} where id = $1{self.locking}",
-            (task_id,),
-        )
+        rows = yield Execute(f"select {COLUMNS}, call from {self.tasks} where id = $1{self.locking}", (task_id,))
         if not rows:
             return None
         *columns, call = rows[0]

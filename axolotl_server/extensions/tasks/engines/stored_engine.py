@@ -199,12 +199,6 @@ class StoredTaskEngine(ITaskEngine):
         self._count = await self._database.execute(self._statements.count(), writes=False)
         self._room = 0
         waiting = await self._database.execute(self._statements.unclaimed(self._lease_seconds), writes=False)
-        self._name_unclaimed(waiting)
-        counts, parked = await self._database.execute(self._statements.count_open(), writes=False)
-        self._counts = TaskCounts(counts, parked, sum(waiting.values()))
-
-    def _name_unclaimed(self, waiting: Mapping[str, int]) -> None:
-        """Log the tools whose tasks wait, when they begin to."""
         for tool in waiting.keys() - self._unclaimed:
             _log.warning(
                 "tasks of tool %s wait for a worker for more than %g seconds: %d; start one that has this tool",
@@ -213,6 +207,8 @@ class StoredTaskEngine(ITaskEngine):
                 waiting[tool],
             )
         self._unclaimed = frozenset(waiting)
+        counts, parked = await self._database.execute(self._statements.count_open(), writes=False)
+        self._counts = TaskCounts(counts, parked, sum(waiting.values()))
 
     async def run_started(self, started: StartedRun) -> bool:
         """Execute a run until it has ended; return False if only a worker of another version can do that."""

@@ -102,14 +102,7 @@ class TaskStatements:
 
     max_bytes: ClassVar[int] = MAX_BYTES
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        sealer: TaskSealer,
-        *,
-        tables: str = "",
-        locking: str = "",
-    ) -> None:
+    def __init__(self, settings: ServerSettings, sealer: TaskSealer, *, tables: str = "", locking: str = "") -> None:
         """Use tables with a prefix; `locking` is added to a read that precedes a write."""
         self._lease_seconds, self._maximum = settings.tasks.lease_seconds, settings.tasks.maximum
         self._of_caller = settings.limits.of_caller(self._maximum)
