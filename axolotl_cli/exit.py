@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -86,13 +87,11 @@ def start_exit_timer() -> Callable[[float], None]:
     def exit_in_time() -> None:
         seconds = timeouts.get()
         deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            try:
-                timeout = timeouts.get(timeout=left)
-            except Empty:
-                break
-            candidates = (seconds, deadline), (timeout, time.monotonic() + timeout)
-            seconds, deadline = min(candidates, key=lambda candidate: candidate[1])
+        with suppress(Empty):
+            while True:
+                timeout = timeouts.get(timeout=max(0.0, deadline - time.monotonic()))
+                if time.monotonic() + timeout < deadline:
+                    seconds, deadline = timeout, time.monotonic() + timeout
         exit_with_stack(seconds)
 
     threading.Thread(target=exit_in_time, name="axolotl-exit", daemon=True).start()

@@ -18,6 +18,7 @@ from axolotl_server.client.replies import ACCEPT, DECLINE, Answer, Question
 from axolotl_server.execution.threads import run_in_daemon_thread
 
 _KINDS: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
+_MAX_LINE_BYTES = 65536
 
 
 def _number(text: str) -> float:
@@ -69,9 +70,6 @@ def _chosen(schema: Mapping[str, Any], text: str) -> str:
     """Return the value that an entered value or title means."""
     names = {name.casefold(): value for value, title in _choices(schema).items() for name in (title, value)}
     return names.get(text.casefold(), text)
-
-
-_MAX_LINE_BYTES = 65536
 
 
 class Dialogue:

@@ -34,6 +34,8 @@ from axolotl_server.host import ServerHost
 
 _MAX_LISTED: Final = 20
 _TEXT_ONLY: Final = {"additionalProperties": {"type": "string"}}
+_FORM: Final = "elicitation/create"
+_SAMPLE: Final = "sampling/createMessage"
 
 
 def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,11 +89,6 @@ def _types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
     return types | {"string" for value in schema.get("enum", ()) if isinstance(value, str)}
 
 
-_ACTIONS: Final = ("accept", "decline", "cancel")
-_FORM: Final = "elicitation/create"
-_SAMPLE: Final = "sampling/createMessage"
-
-
 class CommandAnswers:
     """Answers questions with the values of `--answer`, and asks all others at the terminal."""
 
@@ -131,7 +128,7 @@ class CommandAnswers:
 
 def _read_answer(question: Question, text: str) -> Answer:
     value = _json_or_text(text)
-    if question.method == _FORM and value in _ACTIONS:
+    if question.method == _FORM and value in ("accept", "decline", "cancel"):
         return {"action": value}
     if isinstance(value, dict):
         return value
@@ -287,13 +284,11 @@ async def _hint(
     kind, key = {"tools/call": ("tool", "name"), "prompts/get": ("prompt", "name")}.get(method, ("resource", "uri"))
     verdict = await explain_decision(host, caller, kind, params[key])
     if isinstance(verdict, Verdict):
+        if verdict.allowed:
+            return None
         return (
-            None
-            if verdict.allowed
-            else (
-                f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: "
-                f"{verdict.rule}). Use --as with another principal, or set stdio.principal"
-            )
+            f"The {kind} {verdict.name} exists, but the policy hides it from {caller.subject} (denied by: "
+            f"{verdict.rule}). Use --as with another principal, or set stdio.principal"
         )
     if kind == "resource" or "not found: " not in refusal or "did you mean" in refusal:
         return None

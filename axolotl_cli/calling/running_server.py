@@ -40,21 +40,18 @@ def use_server(
     if variable is not None and not token:
         raise ConfigurationError(f"The environment variable {variable} of --token-env is not set")
 
-    async def connect_and_work() -> T:
-        connection = connect_url(url, token=token, revision=options.revision, answer=answer)
-        async with AsyncExitStack() as stack:
-            try:
-                client = await stack.enter_async_context(connection)
-            except ValueError as error:
-                raise ConfigurationError(str(error)) from None
-            except RemoteError as error:
-                raise ConnectionError(f"The server refuses the connection: {error.message} ({error.code})") from None
-            return await work(client)
-
     async def work_in_time() -> T:
+        connection = connect_url(url, token=token, revision=options.revision, answer=answer)
         try:
-            async with asyncio.timeout(within_seconds) as deadline:
-                return await connect_and_work()
+            async with asyncio.timeout(within_seconds) as deadline, AsyncExitStack() as stack:
+                try:
+                    client = await stack.enter_async_context(connection)
+                except ValueError as error:
+                    raise ConfigurationError(str(error)) from None
+                except RemoteError as error:
+                    problem = f"The server refuses the connection: {error.message} ({error.code})"
+                    raise ConnectionError(problem) from None
+                return await work(client)
         except TimeoutError:
             if deadline.expired():
                 raise ConnectionError(f"{url} gave no answer in time") from None

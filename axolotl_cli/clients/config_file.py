@@ -12,6 +12,9 @@ from typing import Any, Final
 from axolotl_cli.clients.entry import ClientEntry
 from axolotl_core.errors import ConfigurationError
 
+_OWN_KEYS: Final = ("type", "command", "args", "env", "url", "headers")
+"""The keys that we write; others belong to the user."""
+
 
 class InvalidConfigFile(Exception):
     """The file is not JSON, or cannot hold the entry; the message explains why."""
@@ -28,10 +31,6 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {json.dumps(key)} occurs twice in one object")
         members[key] = value
     return members
-
-
-_OWN_KEYS: Final = ("type", "command", "args", "env", "url", "headers")
-"""The keys that we write; others belong to the user."""
 
 
 @dataclass(frozen=True, slots=True)

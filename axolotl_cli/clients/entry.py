@@ -27,6 +27,11 @@ _VALUE: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _REFERENCE: Final = re.compile(r"\$\{[^}]+\}")
+_SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL: Final = re.compile(r"https?://[^\s/]\S*")
+_ON_COMMAND_LINE: Final = {*VARIABLES} - {"AXOLOTL_LOCKED"}
+"""Variables whose values become part of the command line."""
 
 
 def looks_secret(name: str, value: str) -> bool:
@@ -46,13 +51,6 @@ def is_secret_url(value: str) -> bool:
         return False
     names = (pair.partition("=")[0] for pair in parts.query.split("&"))
     return bool(parts.scheme and any(_NAME.search(name.replace("-", "_")) for name in names))
-
-
-_SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_URL: Final = re.compile(r"https?://[^\s/]\S*")
-_ON_COMMAND_LINE: Final = {*VARIABLES} - {"AXOLOTL_LOCKED"}
-"""Variables whose values become part of the command line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,8 @@ def verify(
         with _readable(name):
             reports[name] = verify_log(path, key, anchor)
     missing = [path for path in map(_absolute, named_logs(configured)) if covers(place, path) and path not in names]
-    reports.update((_seen_from(directory, path, log), missing_log(path)) for path in missing)
+    for path in missing:  # named like those that were found
+        reports[path if log.is_absolute() else Path(os.path.relpath(path, directory))] = missing_log(path)
     found = None if [place] == list(names) else len(logs)
     if as_json:
         _print_json(reports, found)
@@ -97,11 +98,6 @@ def _readable(log: Path) -> Iterator[None]:
 
 def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))
-
-
-def _seen_from(directory: Path, path: Path, place: Path) -> Path:
-    """Name a log like those that were found at a place."""
-    return path if place.is_absolute() else Path(os.path.relpath(path, directory))
 
 
 def _key(file: Path | None, settings: ServerSettings) -> str | None:

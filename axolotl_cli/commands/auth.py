@@ -22,6 +22,7 @@ from axolotl_server.access.fetcher import HttpFetcher
 from axolotl_server.host import ServerHost
 
 _BYTES = 32
+_MAX_LINES = 20
 
 auth = typer.Typer(
     name="auth", no_args_is_help=True, help="Create API keys for clients, and find out why tokens are refused."
@@ -50,9 +51,6 @@ def hash_key(
         return
     typer.echo(f"For the client (shown only once):\n\n  {key}\n")
     typer.echo(f'For axolotl.toml:\n\n  [auth.api_keys.{name}]\n  hash = "{digest_of(key)}"')
-
-
-_MAX_LINES = 20
 
 
 @auth.command("doctor")

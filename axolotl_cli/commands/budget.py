@@ -36,6 +36,6 @@ def budget(
         print_json(report)
     else:
         print_report(report)
-    if report.is_over:
+    if max_tokens is not None and report.total.tokens > max_tokens:
         report_problem(f"The tools cost {report.total.tokens:,} tokens, but at most {max_tokens:,} are allowed")
         raise typer.Exit(ExitCode.OVER_BUDGET)

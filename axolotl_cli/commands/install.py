@@ -67,10 +67,6 @@ _TokenVariable = Annotated[
     ),
 ]
 
-_WithSecrets = Annotated[
-    bool, typer.Option("--with-secrets", help="Write values that look like secrets; otherwise they are refused.")
-]
-
 _Packages = Annotated[
     list[str] | None,
     typer.Option(
@@ -78,10 +74,6 @@ _Packages = Annotated[
         metavar="KIND:NAME",
         help="registry: a package with the server, pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
     ),
-]
-
-_WithUv = Annotated[
-    bool, typer.Option("--uv", help="stdio: start the server with uv run, not with the Python of this environment.")
 ]
 
 
@@ -94,9 +86,13 @@ def install(
     url: _Url = None,
     token_env: _TokenVariable = None,
     env: _Variables = None,
-    with_secrets: _WithSecrets = False,
+    with_secrets: Annotated[
+        bool, typer.Option("--with-secrets", help="Write values that look like secrets; otherwise they are refused.")
+    ] = False,
     package: _Packages = None,
-    uv: _WithUv = False,
+    uv: Annotated[
+        bool, typer.Option("--uv", help="stdio: start the server with uv run, not with the Python of this environment.")
+    ] = False,
     scope: Annotated[
         Scope, typer.Option(help="Add it for you in all projects, or for everybody in this project.")
     ] = Scope.USER,

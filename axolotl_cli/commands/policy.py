@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 import typer
 
@@ -29,17 +29,6 @@ class FeatureKind(StrEnum):
     SKILL = "skill"
 
 
-Kind: TypeAlias = Annotated[
-    FeatureKind | None,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help="The kind of feature if several have this name: tool, prompt, resource or skill. By default, a tool comes "
-        "first.",
-    ),
-]
-
-
 @policy.callback()
 def start() -> None:
     """Explain authorization decisions."""
@@ -52,7 +41,15 @@ def explain(
     ],
     *,
     principal: ActingPrincipal,
-    kind: Kind = None,
+    kind: Annotated[
+        FeatureKind | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="The kind of feature if several have this name: tool, prompt, resource or skill. By default, a tool "
+            "comes first.",
+        ),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TARGET", envvar="AXOLOTL_TARGET", help="The container, as for serve."),

@@ -36,11 +36,6 @@ _VERSION: Final = ">=0.0.0.dev0"
 _DOT: Final = "dot_"
 
 
-def is_from_index() -> bool:
-    """Whether Axolotl was installed from a package index, and not from a file, a checkout or a URL (PEP 610)."""
-    return distribution("axolotl-mcp").read_text("direct_url.json") is None
-
-
 def write_wheel(directory: Path) -> str:
     """Write a wheel of the installed Axolotl to a new directory, and return its name.
 
@@ -102,7 +97,9 @@ def make_project(variant: str, name: ProjectName, target: Path) -> None:
         mask = os.umask(0o077)
         os.umask(mask)
         temporary.chmod(0o777 & ~mask)
-        wheel = None if is_from_index() else write_wheel(temporary / VENDORED)
+        # An installation from a file, a checkout or a URL, and not from a package index, has a note of it (PEP 610).
+        is_noted = distribution("axolotl-mcp").read_text("direct_url.json") is not None
+        wheel = write_wheel(temporary / VENDORED) if is_noted else None
         # Hatchling replaces `{root:uri}`: no path of this machine becomes part of the project.
         place = f">={version('axolotl-mcp')}" if wheel is None else f" @ {{root:uri}}/{VENDORED}/{wheel}"
         _render(TEMPLATES / variant, temporary, {**name.words, _VERSION: place}, has_wheel=wheel is not None)

@@ -8,12 +8,9 @@ from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.wire import encode
 from axolotl_core.schema import resolve
 
-Line = tuple[str, str, str]
-"""The name of a value, its type, and its description."""
 
-
-def outline(schema: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield a line for each property of an object, or one for a value of another type."""
+def outline(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, type and description of each property of an object, or of a value of another type."""
     if schema.get("type") != "object" or "properties" not in schema:
         yield "", _type_of(schema, schema), schema.get("description", "")
         return
@@ -49,7 +46,7 @@ def _type_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
     return kind if isinstance(kind, str) else " | ".join(kind)
 
 
-_BY_TYPE: Final[Mapping[str, Any]] = {"boolean": True, "integer": 1, "null": None, "number": 1, "string": "hello"}
+_BY_TYPE: Final[Mapping[str, Any]] = {"boolean": True, "null": None, "string": "hello"}
 _BY_FORMAT: Final[Mapping[str, str]] = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T12:00:00Z",

@@ -35,11 +35,6 @@ class BudgetReport(msgspec.Struct, frozen=True):
     toolsets: list[Cost]
     tools: list[Cost]
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the tools cost more than allowed."""
-        return self.max_tokens is not None and self.total.tokens > self.max_tokens
-
 
 async def make_report(host: ServerHost, principal: Principal | None, max_tokens: int | None) -> BudgetReport:
     """Count the tools that a principal sees; without a principal, all of them."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,9 +13,6 @@ from axolotl_server.urls import check_url, is_loopback, without_secrets
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
-
-_Response: TypeAlias = tuple[int, Mapping[str, str], bytes]
-"""A status, headers and a body."""
 
 
 class Unavailable(AxolotlError):
@@ -69,7 +66,9 @@ class HttpFetcher:
         except (msgspec.DecodeError, RecursionError):
             raise Unavailable(f"{without_secrets(url)} answered with something that is not a JSON object") from None
 
-    async def _send(self, method: str, url: str, *, is_probe: bool, **content: Any) -> _Response:
+    async def _send(
+        self, method: str, url: str, *, is_probe: bool, **content: Any
+    ) -> tuple[int, Mapping[str, str], bytes]:
         async with self._loading:
             if self._clients is None:
                 self._clients = await asyncio.to_thread(self._make_clients)

@@ -10,7 +10,7 @@ from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.decisions import DecisionLog, RejectionLog
 from axolotl_server.audit.jsonl_store import GroupSink, JsonlStore
 from axolotl_server.audit.records import describer, encode_record
-from axolotl_server.audit.redaction import nothing_shown, redactor
+from axolotl_server.audit.redaction import redactor
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer
 from axolotl_server.settings.policies import AuditSettings
@@ -70,5 +70,5 @@ def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Aud
     if not every:
         return None
     trail = AuditTrail(every, settings.on_failure, TIMEOUT_SECONDS)
-    show = redactor if settings.arguments == "redacted" else nothing_shown
+    show = redactor if settings.arguments == "redacted" else lambda spec: None
     return Audit(trail, AuditLayer(trail, partial(describer, hashing=hashing, redactor=show)))

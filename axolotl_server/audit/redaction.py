@@ -24,10 +24,6 @@ _ANYTHING: Final[JsonSchema] = {"type": ["null", *_SCALARS], "items": {}, "addit
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def nothing_shown(spec: FeatureSpec) -> None:
-    """Show no arguments."""
-
-
 def redactor(spec: FeatureSpec) -> Redact | None:
     """Compile the redaction of a feature's arguments; None if they have no types, as with a raw schema."""
     schema = _schema_of(spec.feature)

@@ -167,14 +167,13 @@ class HandshakeRequests(Requests):
             raise UnansweredQuestion(f"{problem}. Unanswered: {key}", [key])
         return await answer_to(Question(key, method, params), self._answer)
 
-    def _meta(self, own: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {**(own or {})}
-
-    async def _listen_to_log(self, meta: dict[str, Any]) -> None:
-        level = meta.pop(LOG_LEVEL_KEY, "debug")
+    async def _meta(self, own: Mapping[str, Any] | None, *, hears_log: bool) -> dict[str, Any]:
+        meta = {**(own or {})}
+        level = meta.pop(LOG_LEVEL_KEY, "debug") if hears_log else self._log_level
         if self._log_level != level and self._description and "logging" in self._description.capabilities:
             self._log_level = level
             await self.send("logging/setLevel", {"level": level})
+        return meta
 
     def _hand_out(self, message: Message) -> None:
         """Give a question to the oldest open request, a change to all listeners, and all else to all requests."""

@@ -203,11 +203,9 @@ class Requests(ABC):
         listeners = {"notifications/progress": heard.progress, "notifications/message": heard.log}
         async with self.conversation() as conversation:
             conversation.takes_unclaimed = True
-            meta = self._meta(params.get("_meta"))
+            meta = await self._meta(params.get("_meta"), hears_log=heard.log is not None)
             if heard.progress is not None:
                 meta.setdefault("progressToken", conversation.request_id)
-            if heard.log is not None:
-                await self._listen_to_log(meta)
             conversation.begin(method, {**params, "_meta": meta} if meta else params)
             while (received := await conversation.receive()) is not None:
                 listener = listeners.get(received.method)
@@ -220,12 +218,8 @@ class Requests(ABC):
             return conversation.result
 
     @abstractmethod
-    def _meta(self, own: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Make the `_meta` of a request, which contains its own."""
-
-    @abstractmethod
-    async def _listen_to_log(self, meta: dict[str, Any]) -> None:
-        """Ask for log messages of all levels, or of the level in `_meta`."""
+    async def _meta(self, own: Mapping[str, Any] | None, *, hears_log: bool) -> dict[str, Any]:
+        """Make the `_meta` of a request, which contains its own; ask for log messages of its level, or of all."""
 
     @abstractmethod
     async def _reply(self, received: Received) -> None:

@@ -130,7 +130,9 @@ class StatelessRequests(Requests):
 
     async def _subscribe(self, conversation: Conversation, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Subscribe to notifications, and return which of them the server will send."""
-        conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._meta(None)})
+        conversation.begin(
+            "subscriptions/listen", {"notifications": wanted, "_meta": await self._meta(None, hears_log=False)}
+        )
         acknowledged = await conversation.receive()
         accepted: Mapping[str, Any] = {} if acknowledged is None else acknowledged.params.get("notifications", {})
         return accepted
@@ -146,11 +148,10 @@ class StatelessRequests(Requests):
         responses = await answers_to(asking, self._answer)
         await self.send("tasks/update", {"taskId": task["taskId"], **responses})
 
-    def _meta(self, own: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {PROTOCOL_VERSION_KEY: self.revision.name, CLIENT_CAPABILITIES_KEY: self._capabilities, **(own or {})}
-
-    async def _listen_to_log(self, meta: dict[str, Any]) -> None:
-        meta.setdefault(LOG_LEVEL_KEY, "debug")
+    async def _meta(self, own: Mapping[str, Any] | None, *, hears_log: bool) -> dict[str, Any]:
+        level = {LOG_LEVEL_KEY: "debug"} if hears_log else {}
+        client = {PROTOCOL_VERSION_KEY: self.revision.name, CLIENT_CAPABILITIES_KEY: self._capabilities}
+        return {**client, **level, **(own or {})}
 
     async def _reply(self, received: Received) -> None:
         raise InvalidReply(f"The server sent the request {received.method}, which stateless revisions do not have")

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from axolotl_core.calls.context import Context
-from axolotl_core.calls.scope import CallScope, Entered
+from axolotl_core.calls.scope import CallScope
 from axolotl_core.calls.steps import KeptStep
 from axolotl_core.errors import MissingCapability, ToolError
 from axolotl_core.features.feature import UNSENDABLE, IFeature, Kind, check_awaited, output_error
@@ -147,6 +147,7 @@ class _CallRuntime:
     """The surroundings of one call: context variables of its own, and the loop of the process if it suspends."""
 
     def __init__(self, feature: IFeature, runner: asyncio.Runner) -> None:
+        self._feature = feature
         self._runner = runner if feature.suspends else None
         self._variables = contextvars.copy_context()
 
@@ -156,11 +157,16 @@ class _CallRuntime:
             return self._variables.run(finish_at_once, coroutine)
         return self._runner.run(coroutine, context=self._variables)
 
-    def leave(self, one: Entered, error: BaseException | None) -> None:
-        """Close an object that the call has entered."""
-        left = self._variables.run(one.leave, error)
-        if one.is_async:
-            self.finish(left)
+    def close(self, scope: CallScope, error: BaseException | None) -> None:
+        """Close the objects that the call has entered; its caller is already answered."""
+        for one in scope.close():
+            try:
+                left = self._variables.run(one.leave, error)
+                if one.is_async:
+                    self.finish(left)
+            except BaseException as problem:
+                if problem is not error:
+                    _log.error("an object that tool %s used failed to close", self._feature.name, exc_info=problem)
 
 
 def _answer(tool: _LoadedTool, run_call: RunCall, pipe: Pipe, runtime: _CallRuntime) -> None:
@@ -175,7 +181,7 @@ def _answer(tool: _LoadedTool, run_call: RunCall, pipe: Pipe, runtime: _CallRunt
         error = lack
         caller.send_outcome(_too_large(tool.feature))
     if context.scope is not None:
-        _close_scope(context.scope, error, tool.feature, runtime)
+        runtime.close(context.scope, error)
 
 
 def _run(
@@ -208,16 +214,6 @@ def _too_large(feature: IFeature) -> Outcome:
     return _reported_error(
         ToolError(f"Tool {feature.name} needs more memory than it may have", meta=own_meta(reason="memory"))
     )
-
-
-def _close_scope(scope: CallScope, error: BaseException | None, feature: IFeature, runtime: _CallRuntime) -> None:
-    """Close the objects that the call has entered; its caller is already answered."""
-    for one in scope.close():
-        try:
-            runtime.leave(one, error)
-        except BaseException as problem:
-            if problem is not error:
-                _log.error("an object that tool %s used failed to close", feature.name, exc_info=problem)
 
 
 class _PipeCaller:

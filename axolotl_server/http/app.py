@@ -1,5 +1,6 @@
 """The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -82,7 +83,7 @@ class HttpApp:
         self.max_connections_per_address = settings.limits.of_caller(settings.http.max_connections)
         self._admission = Admission()
         self._equal_path = _equal_path(settings.http)
-        self.refused: dict[int, int] = {}
+        self.refused: Counter[int] = Counter()
         """The number of requests refused before a method saw them, by status."""
         self.sessions = choose_sessions(handler, settings, event_store, redis)
         self._shares_sessions = self.sessions.shared
@@ -172,8 +173,7 @@ class HttpApp:
 
     def count_refusal(self, refusal: HttpRefusal) -> None:
         """Count a request that is refused before a method sees it."""
-        status = refusal.status or 400
-        self.refused[status] = self.refused.get(status, 0) + 1
+        self.refused[refusal.status] += 1
 
     async def _serve_other(self, scope: Scope, headers: dict[bytes, bytes], request: AsgiRequest) -> None:
         """Serve everything except posted messages."""

@@ -24,7 +24,7 @@ class HttpRefusal(InvalidRequest):
 
     def __init__(self, status: int, message: str, *, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         super().__init__(message)
-        self.status = status
+        self.status: int = status
         self.headers = headers
         """Additional headers of the response, such as a challenge."""
 
@@ -242,7 +242,7 @@ async def send_refusal(send: Send, refusal: HttpRefusal) -> None:
     """Send a refusal as a JSON-RPC error without an id."""
     extra = [(b"connection", b"close")] if refusal.status in (408, 413) else []
     extra += refusal.headers
-    await send_json(send, refusal.status or 400, error_message(None, refusal, refusal.code), extra)
+    await send_json(send, refusal.status, error_message(None, refusal, refusal.code), extra)
 
 
 ServeRoute: TypeAlias = Callable[[Scope, Mapping[bytes, bytes], Receive, Send], Awaitable[None]]

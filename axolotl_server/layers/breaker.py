@@ -139,7 +139,10 @@ class BreakerLayer(ILayer):
         async def guarded(call: Call) -> Any:
             epoch = circuit.enter()
             if epoch is None:
-                raise _refusal(spec.name, circuit.wait_seconds)
+                text = f"{spec.name} is not available, because its upstream fails; try again later"
+                refusal = Overloaded(text, circuit.wait_seconds)
+                refusal.meta = {**(refusal.meta or {}), **own_meta(reason="circuit_open")}
+                raise refusal
             open_call = _OpenCall(circuit, epoch, spec.name)
             call.when_abandoned(lambda: open_call.end(_stopped(call)))
             try:
@@ -188,9 +191,3 @@ def _failed(error: BaseException, call: Call) -> bool | None:
 
 def _stopped(call: Call) -> bool | None:
     return True if call.cancel_reason is CancelReason.TIMEOUT else None
-
-
-def _refusal(name: str, seconds: float) -> Overloaded:
-    refusal = Overloaded(f"{name} is not available, because its upstream fails; try again later", seconds)
-    refusal.meta = {**(refusal.meta or {}), **own_meta(reason="circuit_open")}
-    return refusal

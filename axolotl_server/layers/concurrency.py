@@ -59,7 +59,10 @@ class Bulkhead:
         try:
             await turn
         except BaseException:
-            self._give_up(turn, waiting)
+            if turn.done() and not turn.cancelled():  # it was given a slot at the same moment
+                self.release()
+            elif turn in waiting:
+                waiting.remove(turn)
             raise
 
     def release(self) -> None:
@@ -71,13 +74,6 @@ class Bulkhead:
                     turn.set_result(None)
                     return
         self.running -= 1
-
-    def _give_up(self, turn: "asyncio.Future[None]", waiting: "deque[asyncio.Future[None]]") -> None:
-        """Remove a waiting call; if it was given a slot at the same moment, give the slot back."""
-        if turn.done() and not turn.cancelled():
-            self.release()
-        elif turn in waiting:
-            waiting.remove(turn)
 
     def _refusal(self) -> Overloaded:
         retry = max(_LEAST_RETRY_SECONDS, self._queue_seconds)

@@ -190,13 +190,9 @@ def make_exporters(signal: Signal) -> Iterator[Any]:
                 f"{variable} names the exporter {name!r}, which is not installed; installed are: {known}"
             )
         try:
-            make = found.load()
-        except ImportError as error:
-            raise ConfigurationError(f"The exporter {name!r} of {variable} cannot be imported: {error}") from error
-        try:
-            exporter = make()
+            exporter = found.load()()
         except Exception as error:
-            raise ConfigurationError(f"The exporter {make.__name__} cannot be made: {error}") from error
+            raise ConfigurationError(f"The exporter {name!r} of {variable} cannot be made: {error}") from error
         yield exporter
 
 

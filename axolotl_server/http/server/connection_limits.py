@@ -76,8 +76,6 @@ class ConnectionState(ServerState):
         self.closes_after_replies = False
         self.answers_directly = True
         """Whether posted messages may be answered without an ASGI scope."""
-        self.max_head_bytes = MAX_HEAD_BYTES
-        self.max_headers = MAX_HEADERS
         self._max_connections = max_connections
         self._max_per_address = app.max_connections_per_address
         self._by_share: dict[Share | None, int] = {}

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.http.asgi import HttpRefusal
-from axolotl_server.http.server.connection_limits import CLOSE, ConnectionState
+from axolotl_server.http.server.connection_limits import CLOSE, MAX_HEAD_BYTES, MAX_HEADERS, ConnectionState
 from axolotl_server.http.server.http_requests import (
     HttpRequest,
     RequestTransport,
@@ -152,7 +152,7 @@ class HttpProtocol(HttpToolsProtocol):
         if not state.closes_after_replies and CLOSE not in headers:
             headers.append(CLOSE)
         lines = b"".join(b"%b: %b\r\n" % pair for pair in headers)
-        start = state.make_head(refusal.status or 400, len(body)).removesuffix(b"\r\n")
+        start = state.make_head(refusal.status, len(body)).removesuffix(b"\r\n")
         self.transport.write(b"%b%b\r\n%b" % (start, lines, body))
         self._close_slowly()
 
@@ -220,7 +220,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         if self._posted is not None:
             self._begin_posted(self._posted)  # which reads the rest of its body
-        elif self._is_chunked and self.part and self._bytes_without_body > self.server_state.max_head_bytes:
+        elif self._is_chunked and self.part and self._bytes_without_body > MAX_HEAD_BYTES:
             raise HttpRefusal(431, "Request header fields too large: the trailers of the body are too large")
 
     # Callbacks of the parser. An exception reaches `_parse` as the context of an HttpParserError.
@@ -235,7 +235,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         headers, self.headers = self.headers, _IGNORED
-        if self._head_bytes > self.server_state.max_head_bytes or len(headers) > self.server_state.max_headers:
+        if self._head_bytes > MAX_HEAD_BYTES or len(headers) > MAX_HEADERS:
             self._check_head(len(self.url) + sum(len(name) + len(value) + 4 for name, value in headers), headers)
         named = dict(headers)
         if self.parser.should_upgrade():
@@ -289,9 +289,8 @@ class HttpProtocol(HttpToolsProtocol):
         self.server_state.app.bodies.give_back(size)
 
     def _check_head(self, size: int, headers: _Pairs) -> None:
-        state = self.server_state
-        if size > state.max_head_bytes or len(headers) > state.max_headers:
-            limits = f"{state.max_headers} headers and {state.max_head_bytes} bytes"
+        if size > MAX_HEAD_BYTES or len(headers) > MAX_HEADERS:
+            limits = f"{MAX_HEADERS} headers and {MAX_HEAD_BYTES} bytes"
             raise HttpRefusal(431, f"Request header fields too large: send at most {limits}")
 
     def _is_direct(self, headers: Mapping[bytes, bytes]) -> bool:

@@ -55,8 +55,6 @@ class CallKey(NamedTuple):
     other_arguments: str
 
 
-_Read: TypeAlias = Callable[[Any, bytes], bytes]
-
 MakeKey: TypeAlias = Callable[[Call], CallKey | None]
 """Returns the key of a call; None if it has none."""
 
@@ -89,7 +87,7 @@ def _digest(tool: str, call: Call, values: list[bytes]) -> str:
     return blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _reader(spec: ToolSpec, name: str) -> _Read:
+def _reader(spec: ToolSpec, name: str) -> Callable[[Any, bytes], bytes]:
     """Compile a reader of the validated value, so that two spellings of a value make one key, or of the raw value."""
     if name not in spec.input_schema.get("properties", {}):
         raise ConfigurationError(
@@ -196,12 +194,6 @@ class _Run:
         await asyncio.shield(self.freed)
         return None
 
-    async def code_ended(self) -> None:
-        """Wait until code that outlives the run, for example in a thread, has ended too."""
-        ended = asyncio.Event()
-        self.call.when_code_ended(ended.set)
-        await ended.wait()
-
     async def _outlive(self) -> None:
         """Wait for the end of the run, whose first caller has left; stop it unless its work can be finished.
 
@@ -282,7 +274,9 @@ class WorkOnce:
     async def _work(self, run: _Run, claim: ResultClaim) -> None:
         try:
             run.end(await self._outcome(run, claim))
-            await run.code_ended()
+            code_ended = asyncio.Event()  # code may outlive the run, for example in a thread
+            run.call.when_code_ended(code_ended.set)
+            await code_ended.wait()
         finally:
             await claim.release()
 

@@ -15,7 +15,6 @@ from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server.audit.audit import Audit
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.records import describer
-from axolotl_server.audit.redaction import nothing_shown
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer
 from tests.support.audited_calls import Fickle, MemorySink, Pipeline, audit_of, record
@@ -63,7 +62,7 @@ def trail_of(
 
 
 def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
-    layer = AuditLayer(trail, partial(describer, hashing=Hashing(None), redactor=nothing_shown))
+    layer = AuditLayer(trail, partial(describer, hashing=Hashing(None), redactor=lambda spec: None))
     return Pipeline(Audit(trail, layer), tool)
 
 

@@ -90,7 +90,7 @@ class TestOverHttp:
 
     async def test_a_token_that_is_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A header of more than 16 KiB is rejected unread."""
-        monkeypatch.setattr("axolotl_server.http.server.connection_limits.MAX_HEAD_BYTES", 65_536)
+        monkeypatch.setattr("axolotl_server.http.server.http_protocol.MAX_HEAD_BYTES", 65_536)
         async with authority() as issuer, gated(issuer.settings()) as server:
             reply = await discover(server, ("Authorization", f"Bearer {'a' * 16 * 1024}"))
             assert (reply.status, challenge_of(reply)["error_description"]) == (401, "the token is too long")

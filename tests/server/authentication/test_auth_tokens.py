@@ -40,7 +40,7 @@ async def issuer() -> AsyncIterator[Authority]:
 async def server(issuer: Authority) -> AsyncIterator[HttpServer]:
     """A server that trusts the issuer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("axolotl_server.http.server.connection_limits.MAX_HEAD_BYTES", 65_536)
+        patch.setattr("axolotl_server.http.server.http_protocol.MAX_HEAD_BYTES", 65_536)
         async with gated(issuer.settings(required_scopes=["read"])) as running:
             yield running
 

@@ -153,8 +153,8 @@ async def test_connect_is_refused_with_its_body(
 
 async def test_heads_are_limited_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes and headers of a head are limited independently."""
-    monkeypatch.setattr("axolotl_server.http.server.connection_limits.MAX_HEAD_BYTES", 1024)
-    monkeypatch.setattr("axolotl_server.http.server.connection_limits.MAX_HEADERS", 9)
+    monkeypatch.setattr("axolotl_server.http.server.http_protocol.MAX_HEAD_BYTES", 1024)
+    monkeypatch.setattr("axolotl_server.http.server.http_protocol.MAX_HEADERS", 9)
     async with serving(container_of(Echo())) as server:
         assert (await raw_exchange(server.port, REQUEST)).status == 200
         assert (await raw_exchange(server.port, padded(1024))).status == 431
