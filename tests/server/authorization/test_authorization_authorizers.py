@@ -183,6 +183,7 @@ async def test_a_shutdown_while_it_thinks(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError
 
     monkeypatch.setattr("axolotl_server.access.authorization.TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("axolotl_server.transports.stream_exchange._STOP_GRACE_SECONDS", 30.0)
     async with ServerHost(offering(authorizer=Deciding(think)), flags={"authorization": {}}) as host:
         speaker = Speaker(host, ADA)
         speaker.send("tools/call", CALL, id=1)
