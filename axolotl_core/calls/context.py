@@ -152,11 +152,7 @@ class Context(msgspec.Struct, eq=False):
         self.caller.url_completed(reference)
 
     async def sample(
-        self,
-        messages: str | Sequence[SamplingMessage],
-        *,
-        key: str | None = None,
-        **options: Unpack[SamplingOptions],
+        self, messages: str | Sequence[SamplingMessage], *, key: str | None = None, **options: Unpack[SamplingOptions]
     ) -> Sample:
         """Ask the client's model to generate a message.
 

@@ -260,7 +260,6 @@ class FunctionFeature(IFeature, Generic[P, R]):
         if isinstance(function, staticmethod):
             function = function.__func__
         self.function = function
-        self._options = options
         self._bound = bound
         self.signature = Signature.of(function, skip_first=not bound)
         self.streams = inspect.isasyncgenfunction(function)

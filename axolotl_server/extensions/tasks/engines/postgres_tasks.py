@@ -188,7 +188,6 @@ class PostgresTasks(ITaskDatabase):
         self._notices = f"{schema}_tasks"
         self._url = url
         self._connections = PostgresConnections(url)
-        self._changed: Callable[[Iterable[str]], object] = _ignore
         self._jobs = (
             f"insert into {names.qualified.queue_table} (priority, entrypoint, payload, execute_after, headers, status)"
         )
@@ -200,7 +199,6 @@ class PostgresTasks(ITaskDatabase):
         return self._connections.listens
 
     async def open(self, changed: Callable[[Iterable[str]], object]) -> None:
-        self._changed = changed
         try:
             await self._connections.open()
             check_up_to_date(await self._connections.use(self._version))
@@ -358,7 +356,3 @@ def _unusable(error: BaseException) -> ConfigurationError:
     if isinstance(error, asyncpg.PostgresError):  # the messages of the driver may contain parts of the URL
         reason = str(error)
     return ConfigurationError(f"Setting tasks.url: the database {what}: {reason or type(error).__name__}")
-
-
-def _ignore(task_ids: Iterable[str]) -> None:
-    """Ignore changes before the database is open."""
