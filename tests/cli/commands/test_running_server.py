@@ -180,7 +180,7 @@ def test_every_command_in_every_revision(cli: CommandLine, url: str, revision: s
     listed = cli("list", *options)
     assert listed.code == 0
     assert "report         Return structured content." in listed.stdout
-    assert listed.stdout.splitlines()[-1] == "29 tools, 3 prompts, 5 resources, 2 templates"
+    assert listed.stdout.splitlines()[-1] == "30 tools, 3 prompts, 5 resources, 2 templates"
     inspected = cli("inspect", *options)
     assert f"revision      {revision}" in inspected.stdout
     assert "city  string" in inspected.stdout
