@@ -68,7 +68,7 @@ def _peer(module: str) -> Callable[[Launch], list[str]]:
 
 
 _STACK = ("uvloop", "httptools")
-FLOOR = Contender("floor", "uvicorn", ("uvicorn", "msgspec", *_STACK), _floor)
+FLOOR = Contender("floor", "uvicorn", ("uvicorn", "msgspec", "pydantic", *_STACK), _floor)
 AXOLOTL = Contender("axolotl", "axolotl-mcp", ("--requirement", "pyproject.toml"), _axolotl)
 MCP = Contender("mcp", "mcp", ("mcp", "uvicorn", *_STACK), _peer("mcp_peer"))
 FASTMCP = Contender("fastmcp", "fastmcp", ("fastmcp", "uvicorn", *_STACK), _peer("fastmcp_peer"))
