@@ -291,7 +291,7 @@ class ConsoleRoutes:
         """Serve as JSON what a function returns, to the page of a caller that may have it."""
 
         async def serve(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-            caller = await self._admit(headers)
+            caller = await self._admit(scope, headers)
             query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
             await send_json(send, 200, encode(await act(query, caller)), list(PAGE_HEADERS))
 
@@ -306,7 +306,7 @@ class ConsoleRoutes:
         }
 
     async def _serve_events(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        await self._admit(headers)
+        await self._admit(scope, headers)
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
@@ -318,9 +318,11 @@ class ConsoleRoutes:
             finally:
                 watcher.cancel()
 
-    async def _admit(self, headers: Mapping[bytes, bytes]) -> Principal:
+    async def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal:
         check_own_page(headers, self._console.token)
-        return ANONYMOUS if self._gate is None else await self._gate.admit(headers.get(b"authorization"), None, headers)
+        if self._gate is None:
+            return ANONYMOUS
+        return await self._gate.admit(headers.get(b"authorization"), scope.get("client"), headers)
 
 
 def _local_only(serve: ServeRoute, method: str = "GET") -> ServeRoute:

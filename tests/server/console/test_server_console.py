@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Annotated, Any
 
 import httpx2
@@ -197,13 +198,18 @@ async def test_files() -> None:
     assert "https://" not in page.text
 
 
-async def test_gate() -> None:
-    """If authentication is required, the data needs it too, but not the static files."""
-    settings = {"auth": {"api_keys": {"ann": {"hash": "sha256:" + "0" * 64}}}}
+async def test_gate(tmp_path: Path) -> None:
+    """If authentication is required, the data needs it too, but not the static files. Wrong tokens are recorded."""
+    log = tmp_path / "audit.jsonl"
+    settings = {"auth": {"api_keys": {"ann": {"hash": "sha256:" + "0" * 64}}}, "audit": {"jsonl_path": str(log)}}
     async with serving_console(Container(), settings) as server, httpx2.AsyncClient() as client:
         assert (await client.get(f"{server.url}/console")).status_code == 200
         for path in DATA:
             assert (await client.get(server.url + path, headers=PAGE)).status_code == 401
+        wrong = {**PAGE, "Authorization": "Bearer axk_wrong"}
+        assert (await client.get(server.url + DATA[0], headers=wrong)).status_code == 401
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [one["client_address"] for one in records if one["event"] == "rejected"] == ["127.0.0.1"]
 
 
 async def test_state() -> None:
