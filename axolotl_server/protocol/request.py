@@ -107,11 +107,13 @@ class Request(msgspec.Struct, eq=False):
     @property
     def trace(self) -> TraceContext | None:
         """The trace that the request belongs to, from its `_meta` or its headers."""
-        names, meta, headers = ("traceparent", "tracestate", "baggage"), self.meta, self.exchange.headers
-        trace = read_trace(*map(meta.get, names))
+        meta = _read_trace_meta(self.data).params.meta
+        trace = read_trace(meta.traceparent, meta.tracestate, meta.baggage)
+        headers = self.exchange.headers
         if trace is not None or headers is None:
             return trace
-        return read_trace(*(headers.get(name.encode(), b"").decode("latin-1") for name in names))
+        names = (b"traceparent", b"tracestate", b"baggage")
+        return read_trace(*(headers.get(name, b"").decode("latin-1") for name in names))
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -252,3 +254,20 @@ class Request(msgspec.Struct, eq=False):
     def _unless_finished(self, act: Callable[[], object]) -> None:
         if not self.finished:
             act()
+
+
+class _TraceMeta(msgspec.Struct):
+    traceparent: Any = None
+    tracestate: Any = None
+    baggage: Any = None
+
+
+class _TraceParams(msgspec.Struct):
+    meta: _TraceMeta = msgspec.field(default_factory=_TraceMeta, name="_meta")
+
+
+class _TraceMessage(msgspec.Struct):
+    params: _TraceParams = msgspec.field(default_factory=_TraceParams)
+
+
+_read_trace_meta = msgspec.json.Decoder(_TraceMessage).decode

@@ -21,7 +21,7 @@ PACKAGES: Final = "axolotl_*"
 FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli", "axolotl_testing")
 REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/protocol/eras/")
 
-BUDGET: Final = {"axolotl_core": 8_300, "axolotl_server": 32_460, "axolotl_cli": 7_140, "axolotl_testing": 1_250}
+BUDGET: Final = {"axolotl_core": 8_300, "axolotl_server": 32_480, "axolotl_cli": 7_140, "axolotl_testing": 1_250}
 """The most lines of each package. To raise one, say in `docs/internals/design.md` what users get for it."""
 
 EXTENSIONS: Final = ("axolotl_server/extensions/", "axolotl_server/client/", "axolotl_server/bundled.py")

@@ -54,6 +54,9 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("Icon.src", "Icon.mime_type", "Icon.sizes"),
     ),
     "axolotl_core.resources.uri_form:MAX_URI_CHARACTERS": ("ResourceParams.uri", "_DirectoryParams.uri"),
+    "axolotl_core.protocol.messages:_MAX_TRACE": (
+        *("_TraceMeta.traceparent", "_TraceMeta.tracestate", "_TraceMeta.baggage"),
+    ),
     "axolotl_server.calls.sealing:MAX_TOKEN_LENGTH": ("Params.request_state",),
     "axolotl_server.protocol.connection:MAX_RESOURCES": ("KnownFilter.resource_subscriptions",),
 }
