@@ -86,6 +86,10 @@ class MemoryTaskEngine(StoredTaskEngine):
         if self._result_bytes > self._statements.max_bytes:
             self._drop_at(time.time())
 
+    async def run_started(self, started: StartedRun) -> bool:
+        """Execute a run, unless its task has expired between its claim and now: then its caller is gone, too."""
+        return started.task.id not in self._origins or await super().run_started(started)
+
     def _make_run(self, started: StartedRun) -> StoredRun:
         return _MemoryRun(self, self._memory, started, self._origins.pop(started.task.id, None))
 
