@@ -1,4 +1,4 @@
-"""Audit records of what is no call: answers to questions, other decisions of callers, and rejected tokens."""
+"""Audit records of what is not a call: answers to questions, other decisions of callers, and rejected tokens."""
 
 import asyncio
 from typing import Any, Final

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sqlite3
+import time
 import weakref
 from contextlib import closing, suppress
 from pathlib import Path
@@ -172,6 +173,25 @@ async def test_a_task_that_is_cancelled_before_it_begins_is_forgotten() -> None:
         await engine.cancel(record.id, OWNER, CancelReason.CLIENT)
         gc.collect()
         assert left() is None
+
+
+async def test_a_task_that_expires_before_it_begins_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task in memory whose caller was forgotten after it was claimed is left out: nobody would hear of its result."""
+    ran: list[str] = []
+
+    async def note(run: ITaskRun) -> None:
+        ran.append(run.record.id)
+        await finish(run)
+
+    async with opened("memory", note) as engine:
+        others = [await finished(engine, task_of(origin="ada"))]  # the worker works now, and claims at once
+        gone = await engine.submit(task_of(origin="ada"))
+        with monkeypatch.context() as patched:
+            patched.setattr("time.time", lambda at=time.time: at() + 120)
+            await engine.tidy()
+        others.append(await finished(engine, task_of(origin="ada")))
+        assert ran == others
+        assert await engine.find(gone.id, OWNER) is None
 
 
 @pytest.mark.parametrize("kind", STORES)

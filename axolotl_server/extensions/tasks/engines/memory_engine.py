@@ -76,6 +76,10 @@ class MemoryTaskEngine(StoredTaskEngine):
         await self.look()
         return record
 
+    async def tidy(self) -> None:
+        await self._drop()  # before the rows go, so that callers go with them
+        await super().tidy()
+
     def hears(self, task_id: str) -> bool:
         """Whether the client of a task listens."""
         return self._listener is not None and self._listener.hears(task_id)
